@@ -1,0 +1,3 @@
+module numaopt
+
+go 1.26.8

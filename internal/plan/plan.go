@@ -1,0 +1,124 @@
+// Package plan is contract 2: what shall be done with the pages and threads of
+// a program. A plan is a YAML file that people review in a diff. It never names
+// an address, and node numbers only relative to the topology it was made for:
+// launch resolves it for the machine at hand.
+package plan
+
+import "numaopt/internal/units"
+
+// Version is the format version that this package writes.
+const Version = 1
+
+// Plan is one plan. Objects are in the order of the accesses they save.
+type Plan struct {
+	Version int     `yaml:"numaopt-plan"`
+	From    From    `yaml:"from"`
+	Predict Predict `yaml:"predicted"`
+	Threads Threads `yaml:"threads"`
+	Objects []Entry `yaml:"objects"`
+	// Notes are what the planner could not do and why, for the reader.
+	Notes []string `yaml:"notes,omitempty"`
+}
+
+// From says what the plan was made from.
+type From struct {
+	Command  []string `yaml:"command"`
+	Topology string   `yaml:"topology"` // "4x2"; Nodes of every distribution below count in it
+	Nodes    int      `yaml:"nodes"`
+	Only     []string `yaml:"only,omitempty"`
+	Profile  string   `yaml:"profile"` // checksum of the profile file
+}
+
+// Predict is a prediction in per cent of DRAM accesses with a known home.
+type Predict struct {
+	RemoteBefore float64 `yaml:"remote_dram_pct_before"`
+	RemoteAfter  float64 `yaml:"remote_dram_pct_after"`
+}
+
+// Threads says how threads are bound: "compact", "spread" or "none".
+type Threads struct {
+	Bind string `yaml:"bind"`
+}
+
+// Entry places one object.
+type Entry struct {
+	Name string `yaml:"name"`
+	Kind string `yaml:"kind"` // "heap", "mapping" or "global"
+	Why  string `yaml:"-"`    // written as a comment above the entry
+	// Bytes is the size that the profile saw; a heap object matches within a
+	// factor of 64, because relative distributions survive another problem size.
+	Bytes units.Bytes `yaml:"bytes"`
+	// Stack names a heap or mapping object, innermost frame first.
+	Stack []Frame `yaml:"stack,omitempty"`
+	// Instance says which allocations of Stack are meant; nil is every one, each
+	// placed by itself.
+	Instance *Instance `yaml:"instance,omitempty"`
+	// Symbol, Module and File name a global.
+	Symbol string `yaml:"symbol,omitempty"`
+	Module Module `yaml:"module,omitempty"`
+	File   string `yaml:"file,omitempty"`
+
+	Place Distribution `yaml:"place"`
+	// Touched is which pages the profile saw touched, as runs; empty is all.
+	// Offsets are pages of the object, or of the instances together.
+	Touched Runs    `yaml:"touched,omitempty"`
+	Predict Predict `yaml:"predicted"`
+}
+
+// Module is an ELF file.
+type Module struct {
+	Name    string `yaml:"name"` // base name
+	BuildID string `yaml:"build-id,omitempty"`
+}
+
+// Frame is one return address of a call stack.
+type Frame struct {
+	Module Module `yaml:"module"`
+	Offset uint64 `yaml:"offset"` // ELF virtual address of the return address
+	// Function, File, Line and FunctionLine are of the innermost inlined function
+	// at the call; they find the frame again after a rebuild.
+	Function     string `yaml:"function,omitempty"`
+	File         string `yaml:"file,omitempty"`
+	Line         int    `yaml:"line,omitempty"`
+	FunctionLine int    `yaml:"function-line,omitempty"`
+}
+
+// Instance selects allocations of one site: those that the thread of Rank made,
+// Count of them from ordinal First. Where Count > 1 they are placed together,
+// as one array in the order of their ordinals.
+type Instance struct {
+	Rank  int `yaml:"rank"`
+	First int `yaml:"first"`
+	Count int `yaml:"count"`
+}
+
+// Policy is the family of a distribution (DESIGN §5).
+type Policy string
+
+// The policies.
+const (
+	Bind        Policy = "bind"         // all on Node
+	Interleave  Policy = "interleave"   // page mod nodes
+	BlockCyclic Policy = "block-cyclic" // (offset / Block) mod nodes
+	XWise       Policy = "x-wise"       // one contiguous part for each node, equal to a page
+	Pages       Policy = "pages"        // Map
+)
+
+// Distribution is object offset → node.
+type Distribution struct {
+	Policy Policy      `yaml:"policy"`
+	Node   int         `yaml:"node,omitempty"`  // for bind
+	Block  units.Bytes `yaml:"block,omitempty"` // for block-cyclic; a multiple of the page
+	Nodes  []int       `yaml:"nodes,omitempty"` // for interleave: over these only; empty is all
+	Map    Runs        `yaml:"map,omitempty"`   // for pages; Node -1 leaves the page to first touch
+}
+
+// Run is Count consecutive pages on Node.
+type Run struct {
+	Node  int
+	Count int
+}
+
+// Runs is a page map in run-length form. In YAML it is a string such as
+// "0*12 1*13 -*4": node*pages, "-" for pages left alone.
+type Runs []Run

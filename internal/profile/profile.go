@@ -1,0 +1,199 @@
+// Package profile is contract 1: what was observed in one run of a program.
+//
+// Its core is the sufficient statistic of every analysis: a sparse table
+// (page, thread, region, operation, serving level) → count. It grows with
+// pages × threads × regions that really met, never with samples or accesses.
+// Every source (emulation today, hardware samples and imports later) ends in
+// this one model; nothing to the right of it knows where a profile came from.
+package profile
+
+import (
+	"time"
+
+	"numaopt/internal/ident"
+	"numaopt/internal/topo"
+)
+
+// Profile is one run. It is plain data: what refers to something else does so
+// by index into the slices of this struct. It is not changed after ingest.
+type Profile struct {
+	Run     Run            `json:"run"`
+	Modules []ident.Module `json:"modules"`
+	Sites   []Site         `json:"sites"`
+	Places  []ident.Code   `json:"places"` // code of first touches, see Page.Place
+	Objects []Object       `json:"objects"`
+	Regions []Region       `json:"regions"`
+	Threads []Thread       `json:"threads"`
+
+	// Pages and Rows are the bulk; they are stored as columns.
+	Pages []Page `json:"-"`
+	Rows  []Row  `json:"-"`
+
+	// Warnings are for the reader of any report made from the profile.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Run says where the profile came from and how far to trust it.
+type Run struct {
+	Source   string        `json:"source"` // "emulate"
+	Command  []string      `json:"command"`
+	Dir      string        `json:"dir"`
+	Host     string        `json:"host"`
+	Version  string        `json:"version"` // of the numaopt that recorded it
+	Start    time.Time     `json:"start"`
+	Elapsed  time.Duration `json:"elapsed_ns"`
+	Topology topo.Topology `json:"topology"` // the machine that the program saw
+	Bind     string        `json:"bind"`     // "compact", "spread" or "none"
+	// Pinned says who bound threads other than numaopt, e.g. "OMP_PROC_BIND=close"
+	// or "sched_setaffinity"; empty if nobody.
+	Pinned []string `json:"pinned,omitempty"`
+	// Cache is the cache model under which serving levels were decided.
+	Cache topo.CacheModel `json:"cache"`
+	// Period is the number of accesses for which one sample stands; 1 is a full trace.
+	Period uint64 `json:"period"`
+	// Plan is the file name of the plan that was in force; empty if none.
+	Plan string `json:"plan,omitempty"`
+	// Complete is false where the program was killed or the recording cut short.
+	Complete bool `json:"complete"`
+	// ExitStatus is the program's, 128+signal if a signal ended it.
+	ExitStatus int `json:"exit_status"`
+	// Processes counts the observed processes; the profile is of the one with
+	// the most accesses, OtherAccesses is what the others made.
+	Processes     int    `json:"processes"`
+	OtherAccesses uint64 `json:"other_accesses,omitempty"`
+}
+
+// Site is a call stack at which objects are allocated, innermost frame first.
+// Offsets are return addresses. Frames of allocator wrappers are kept.
+type Site struct {
+	Frames []ident.Code `json:"frames"`
+}
+
+// Kind is the kind of an object.
+type Kind string
+
+// The kinds. Stack and Image are private in the sense of CGO'12 §2.2 and
+// excluded from placement and from sharing.
+const (
+	Heap    Kind = "heap"    // one allocation of at least a page
+	Small   Kind = "small"   // all smaller allocations of one site, by the pages that they fill most of
+	Global  Kind = "global"  // a symbol of .data, .bss or a COMMON block
+	Mapping Kind = "mapping" // an mmap of the program's own
+	Stack   Kind = "stack"   // a thread's stack and TLS
+	Image   Kind = "image"   // program and libraries: code, constants, symbols smaller than a page
+	Unknown Kind = "unknown" // touched, and nobody knows what it is
+)
+
+// Object is one instance of an allocation, one symbol, one stack.
+type Object struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"` // what a person recognises: "grid.c:42 (init)", "u in bt.c"
+	// Site is the index of the call stack for Heap, Small and Mapping, else -1.
+	Site int `json:"site"`
+	// Rank and Ordinal name the instance: the Ordinal-th allocation (from 0)
+	// that the thread of this rank made at Site.
+	Rank    int `json:"rank"`
+	Ordinal int `json:"ordinal"`
+	// Overlaps is true where an earlier instance of (Site, Rank) was still live
+	// when this one was allocated: rows of one matrix rather than one buffer again.
+	Overlaps bool `json:"overlaps,omitempty"`
+	// Module, Symbol, File and Offset name a Global (Module also an Image).
+	Module int    `json:"module"` // -1 is none
+	Symbol string `json:"symbol,omitempty"`
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Offset uint64 `json:"offset,omitempty"` // ELF virtual address
+	// Bytes is the size asked for; Head the offset of the object's first byte in
+	// its first page, 0 <= Head < 4096.
+	Bytes int64 `json:"bytes"`
+	Head  int   `json:"head,omitempty"`
+}
+
+// RegionKind is the kind of a region.
+type RegionKind string
+
+// The kinds of regions.
+const (
+	Loop     RegionKind = "loop"     // an outlined parallel region, with all that its body calls
+	Function RegionKind = "function" // code outside loops, by the function of the instruction
+	Serial   RegionKind = "serial"   // code outside loops whose function is not known
+)
+
+// Region is where in the program accesses come from: the thread's current loop,
+// or outside any loop the function of the accessing instruction.
+type Region struct {
+	Kind RegionKind `json:"kind"`
+	Name string     `json:"name"` // "sweep.c:88 (sweep_x)"; the function's name
+	Code ident.Code `json:"code"` // entry of the outlined or plain function
+	// Function is the source function that contains the loop ("sweep_x"), or the
+	// function itself.
+	Function string `json:"function,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	// Thread is the start routine of the thread that ran it, for threads that the
+	// program started itself; empty for the main thread and OpenMP teams.
+	Thread string `json:"thread,omitempty"`
+	// Entries is how often a loop was entered by a team (counted at its rank 0); 0 if not counted.
+	Entries uint64 `json:"entries,omitempty"`
+}
+
+// Thread is one rank on one CPU. A thread that is pinned elsewhere during the
+// run appears again with its new CPU.
+type Thread struct {
+	Rank int         `json:"rank"` // lowest not in use at start; 0 is the main thread
+	CPU  int         `json:"cpu"`
+	Node topo.NodeID `json:"node"`
+	// Pinned is true where the program itself chose the CPU.
+	Pinned bool `json:"pinned,omitempty"`
+}
+
+// Page is one base page of one object on one home. A page that lost its home
+// (munmap, MADV_DONTNEED) and was touched again elsewhere appears twice.
+type Page struct {
+	Object int // index in Objects
+	// Index is the page's number in the object, from 0 at the page of its first byte.
+	Index int
+	// Home is the node that holds the page; topo.Unknown while it was only read
+	// and never written (the kernel's zero page, file pages).
+	Home topo.NodeID
+	// Thread first touched the page (index in Threads) from Region, at Place
+	// (index in Places); each is -1 if not known.
+	Thread, Region, Place int
+	// Serial is true if that touch happened outside any loop while no other
+	// thread had touched the page.
+	Serial bool
+}
+
+// Op is the operation of an access.
+type Op uint8
+
+// The operations.
+const (
+	Load Op = iota
+	Store
+)
+
+// Level is where an access was served.
+type Level uint8
+
+// The levels. DRAM is a miss of the node's LLC: load or write-allocate,
+// write-backs and prefetches not counted.
+const (
+	L1 Level = iota
+	L2
+	LLC
+	DRAM
+)
+
+// Row is one cell of the table. Count is in accesses: a sample of period N
+// counts N.
+type Row struct {
+	Page   int // index in Pages
+	Thread int // index in Threads
+	Region int // index in Regions
+	Op     Op
+	Level  Level
+	Count  uint64
+	// Latency is the sum in cycles over Count accesses; 0 where the source has none.
+	Latency uint64
+}
