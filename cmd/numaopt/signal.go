@@ -12,7 +12,9 @@ import (
 // signalError is the cause of a context that ended by a signal.
 type signalError struct{ sig syscall.Signal }
 
-func (e *signalError) Error() string { return fmt.Sprintf("ended by signal %d (%v)", int(e.sig), e.sig) }
+func (e *signalError) Error() string {
+	return fmt.Sprintf("ended by signal %d (%v)", int(e.sig), e.sig)
+}
 
 // signalContext is done at the first SIGINT, SIGTERM or SIGHUP that the process
 // does not ignore, with a *signalError as its cause; at the second one of the
