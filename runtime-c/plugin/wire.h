@@ -1,0 +1,119 @@
+/* wire.h: what the runtime says to the emulator plugins, and the arena that
+ * the user-mode plugin leaves behind.
+ *
+ * Three readers: runtime-c/src (the guest side), runtime-c/plugin (the emulator
+ * side) and internal/ingest (reads the arena; its Go mirror is arena.go and a
+ * test compares the two).
+ */
+#ifndef NMO_WIRE_H
+#define NMO_WIRE_H
+
+#include <stdint.h>
+
+/* ---- user mode: magic system calls ---------------------------------------
+ *
+ * syscall(NMO_EMU_SYSCALL, op, a, b, c, d, e). The number exists on no Linux;
+ * without the plugin every op is a cheap ENOSYS, and with it too: results go
+ * through pointers. Guest pointers are host pointers (guest_base is 0). */
+
+#define NMO_EMU_SYSCALL 0x6e6d6f
+#define NMO_WIRE_VERSION 1
+
+enum nmo_op {
+    /* (version, struct nmo_hello_reply *): once per process image, before all
+     * other ops; the reply's version is 0 where the plugin did not answer. */
+    NMO_HELLO = 1,
+    /* (lo, hi): code in [lo, hi) is the tracker's; its accesses are not counted. */
+    NMO_TRACKER = 2,
+    /* (): this thread's accesses are not counted until as many NMO_RESUME. */
+    NMO_PAUSE = 3,
+    NMO_RESUME = 4,
+    /* (base, const char *path): an ELF file at load bias base; at start for all
+     * modules, and after dlopen. */
+    NMO_MODULE = 5,
+    /* (rank, cpu, node, const struct nmo_thread *): the calling thread is that.
+     * The main thread says so too. Said again, the thread has moved to cpu. */
+    NMO_THREAD_START = 6,
+    /* (rank): the calling thread ends. */
+    NMO_THREAD_END = 7,
+    /* (fn | 0, is_master): the calling thread is now in the parallel region whose
+     * outlined function is fn; 0 is none. The runtime keeps and restores the outer one. */
+    NMO_REGION = 8,
+    /* (id, nframes, void *const *return_addresses): a new call stack, innermost
+     * frame first; ids are from 1 and dense. */
+    NMO_SITE = 9,
+    /* (addr, bytes, const struct nmo_alloc *): a new object; bytes >= 4096. */
+    NMO_ALLOC = 10,
+    /* (addr): the object that begins at addr is gone (free, munmap, realloc). */
+    NMO_FREE = 11,
+    /* (addr, len, mode, nodemask, long *ret): as mbind, with node ordinals;
+     * mode is MPOL_DEFAULT (0), MPOL_PREFERRED (1) or MPOL_INTERLEAVE (3). */
+    NMO_BIND = 12,
+    /* (struct nmo_move *): as move_pages(0, ...), with node ordinals. */
+    NMO_MOVE = 13,
+    /* (const char *text): a warning for the profile. */
+    NMO_NOTE = 14,
+    /* (const char *text): who binds threads other than numaopt, e.g. "OMP_PROC_BIND=close". */
+    NMO_PINNED = 15,
+};
+
+/* One slot of the table of small allocations: open addressing, slot of a page
+ * is (page * 0x9E3779B97F4A7C15) >> 32 modulo small_slots, then linear probing;
+ * page 0 is a free slot. Majority vote of sites: the same site adds its bytes
+ * to weight, another takes them off and replaces the site when weight would
+ * fall below zero. Written directly by the runtime (atomically enough: a lost
+ * vote is harmless). */
+struct nmo_small {
+    uint64_t page;
+    uint32_t site;
+    int32_t weight;
+};
+
+struct nmo_hello_reply {
+    uint32_t version;     /* NMO_WIRE_VERSION of the plugin; 0 before the call */
+    uint32_t small_slots; /* a power of two */
+    struct nmo_small *small;
+};
+
+struct nmo_thread {
+    uint64_t start;    /* start routine of a thread that the program started itself, else 0 */
+    uint64_t stack_lo; /* bounds of the thread's stack and TLS; 0, 0 is not known */
+    uint64_t stack_hi;
+    uint32_t pinned;   /* 1 where the program itself chose the CPU */
+    uint32_t reserved;
+};
+
+enum nmo_alloc_kind { NMO_KIND_HEAP = 1, NMO_KIND_MAPPING = 2 };
+
+struct nmo_alloc {
+    uint32_t site;
+    uint32_t rank;
+    uint32_t ordinal;
+    uint8_t kind;     /* enum nmo_alloc_kind */
+    uint8_t overlaps; /* an earlier instance of (site, rank) is still live */
+    uint16_t reserved;
+};
+
+struct nmo_move {
+    uint64_t count;
+    void **pages;
+    const int *nodes; /* NULL: query only */
+    int *status;      /* node or -errno; may be NULL where nodes is not */
+    int64_t ret;      /* 0 or -errno */
+};
+
+/* ---- system mode: the magic page ------------------------------------------
+ *
+ * With `mark 1` the runtime maps one page here and stores one byte at the
+ * offset of the event. */
+
+#define NMO_MARK_BASE 0x6e6d6f000000ull
+#define NMO_MARK_PROGRAM_START 0x00 /* the constructor's end */
+#define NMO_MARK_PROGRAM_END 0x08
+#define NMO_MARK_REGION_ENTER 0x10 /* an `only` region, by the team's master */
+#define NMO_MARK_REGION_LEAVE 0x18
+#define NMO_MARK_RUN 0x100 /* + 8 * k: run k begins (the guest's helper) */
+#define NMO_MARK_RUN_END 0x200
+#define NMO_MARK_RUN_STEP 8
+
+#endif
