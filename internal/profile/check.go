@@ -1,0 +1,183 @@
+package profile
+
+import (
+	"fmt"
+	"math"
+
+	"numaopt/internal/topo"
+	"numaopt/internal/units"
+)
+
+// maxIndex bounds page numbers, so that offsets in bytes fit an int64.
+const maxIndex = 1 << 50
+
+// Check returns the first thing that is wrong with p: every index refers to
+// something or is -1 where that is allowed, every kind is known, sizes and page
+// numbers agree, and the counts can be added up.
+func (p *Profile) Check() error {
+	for _, check := range []func(*Profile) error{
+		checkRun, checkCode, checkObjects, checkRegions, checkThreads, checkPages, checkRows,
+	} {
+		if err := check(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkRun(p *Profile) error {
+	if len(p.Run.Topology.Nodes) == 0 {
+		return fmt.Errorf("run: the topology has no nodes")
+	}
+	if p.Run.Period == 0 {
+		return fmt.Errorf("run: the period is 0, want 1 or more")
+	}
+	return nil
+}
+
+// within reports an index i that is outside 0..n-1 and not one of the allowed
+// negative values down to least.
+func within(what string, entry, i, least, n int, of string) error {
+	if i < least || i >= n {
+		return fmt.Errorf("%s %d: %s %d is outside %d..%d", what, entry, of, i, least, n-1)
+	}
+	return nil
+}
+
+func checkCode(p *Profile) error {
+	for i, s := range p.Sites {
+		for _, f := range s.Frames {
+			if err := within("site", i, f.Module, -1, len(p.Modules), "module"); err != nil {
+				return err
+			}
+		}
+	}
+	for i, c := range p.Places {
+		if err := within("place", i, c.Module, -1, len(p.Modules), "module"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkObjects(p *Profile) error {
+	for i, o := range p.Objects {
+		switch o.Kind {
+		case Heap, Small, Global, Mapping, Stack, Image, Unknown:
+		default:
+			return fmt.Errorf("object %d: unknown kind %q", i, o.Kind)
+		}
+		if err := within("object", i, o.Site, -1, len(p.Sites), "site"); err != nil {
+			return err
+		}
+		if err := within("object", i, o.Module, -1, len(p.Modules), "module"); err != nil {
+			return err
+		}
+		if o.Bytes < 0 || o.Bytes > maxIndex*units.PageSize {
+			return fmt.Errorf("object %d: %d bytes", i, o.Bytes)
+		}
+		if o.Head < 0 || o.Head >= units.PageSize {
+			return fmt.Errorf("object %d: head %d is not inside a page", i, o.Head)
+		}
+		if o.Rank < -1 || o.Ordinal < -1 {
+			return fmt.Errorf("object %d: rank %d, ordinal %d", i, o.Rank, o.Ordinal)
+		}
+	}
+	return nil
+}
+
+func checkRegions(p *Profile) error {
+	for i, r := range p.Regions {
+		switch r.Kind {
+		case Loop, Function, Serial:
+		default:
+			return fmt.Errorf("region %d: unknown kind %q", i, r.Kind)
+		}
+		if err := within("region", i, r.Code.Module, -1, len(p.Modules), "module"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkThreads(p *Profile) error {
+	for i, t := range p.Threads {
+		if t.Rank < 0 {
+			return fmt.Errorf("thread %d: rank %d", i, t.Rank)
+		}
+		if err := within("thread", i, int(t.Node), 0, len(p.Run.Topology.Nodes), "node"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkPages(p *Profile) error {
+	for i := range p.Pages {
+		g := &p.Pages[i]
+		for _, x := range []struct {
+			i, least, n int
+			of          string
+		}{
+			{g.Object, 0, len(p.Objects), "object"},
+			{int(g.Home), int(topo.Unknown), len(p.Run.Topology.Nodes), "home"},
+			{g.Thread, -1, len(p.Threads), "thread"},
+			{g.Region, -1, len(p.Regions), "region"},
+			{g.Place, -1, len(p.Places), "place"},
+			{g.Index, 0, p.maxPage(g.Object), "index"},
+		} {
+			if err := within("page", i, x.i, x.least, x.n, x.of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxPage returns the number of pages that object o can have. Stacks grow, small
+// allocations of one site come and go, and of the unknown nobody knows.
+func (p *Profile) maxPage(o int) int {
+	if o < 0 || o >= len(p.Objects) {
+		return 0
+	}
+	switch x := &p.Objects[o]; x.Kind {
+	case Heap, Global, Mapping:
+		return x.Pages()
+	}
+	return maxIndex
+}
+
+func checkRows(p *Profile) error {
+	var count, latency uint64
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		if r.Page < 0 || r.Page >= len(p.Pages) {
+			return within("row", i, r.Page, 0, len(p.Pages), "page")
+		}
+		if r.Thread < 0 || r.Thread >= len(p.Threads) {
+			return within("row", i, r.Thread, 0, len(p.Threads), "thread")
+		}
+		if r.Region < 0 || r.Region >= len(p.Regions) {
+			return within("row", i, r.Region, 0, len(p.Regions), "region")
+		}
+		if r.Op > Store || r.Level > DRAM {
+			return fmt.Errorf("row %d: operation %d, level %d", i, r.Op, r.Level)
+		}
+		if r.Count > math.MaxInt64-count || r.Latency > math.MaxInt64-latency {
+			return fmt.Errorf("row %d: the counts up to here add up to more than %d", i, int64(math.MaxInt64))
+		}
+		count += r.Count
+		latency += r.Latency
+	}
+	return nil
+}
+
+// Pages returns the number of base pages that the object's Bytes reach into,
+// counting from the page of its first byte; at least 1.
+func (o *Object) Pages() int {
+	return max(1, units.Bytes(int64(o.Head)+o.Bytes).Pages())
+}
+
+// Private reports whether objects of this kind are private in the sense of
+// CGO'12 §2.2: stacks and the program's image, excluded from sharing and placement.
+func (k Kind) Private() bool { return k == Stack || k == Image }

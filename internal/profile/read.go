@@ -1,0 +1,240 @@
+package profile
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"numaopt/internal/topo"
+)
+
+// ReadFile reads the profile at path. The error names the path.
+func ReadFile(path string) (*Profile, error) {
+	p, _, err := ReadFileSum(path)
+	return p, err
+}
+
+// ReadFileSum reads the profile at path and returns with it the checksum of the
+// file, in hex: the name by which plans and baselines refer to a profile.
+func ReadFileSum(path string) (*Profile, string, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("read profile: %w", err)
+	}
+	p, err := parse(file)
+	if err != nil {
+		return nil, "", fmt.Errorf("read profile %s: %w", path, err)
+	}
+	return p, hex.EncodeToString(file[len(file)-sumBytes:]), nil
+}
+
+// Read reads one file from r to its end. What it returns passes Check.
+func Read(r io.Reader) (*Profile, error) {
+	file, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	return parse(file)
+}
+
+func parse(file []byte) (*Profile, error) {
+	header, columns, err := sections(file)
+	if err != nil {
+		return nil, err
+	}
+	p := new(Profile)
+	if err := readHeader(header, p); err != nil {
+		return nil, err
+	}
+	if err := readColumns(columns, p); err != nil {
+		return nil, err
+	}
+	if err := p.Check(); err != nil {
+		return nil, &FormatError{Part: "contents", Err: fmt.Errorf("%w: %w", ErrDamaged, err)}
+	}
+	return p, nil
+}
+
+// sections returns the two compressed sections after holding every length
+// against the bytes that are there, and all of it against the checksum.
+func sections(file []byte) (header, columns []byte, err error) {
+	bad := func(part string, offset int, err error) error {
+		return &FormatError{Part: part, Offset: int64(offset), Err: err}
+	}
+	n := min(len(file), len(magic))
+	if string(file[:n]) != magic[:n] || n == 0 {
+		return nil, nil, bad("prefix", 0, ErrForeign)
+	}
+	if len(file) >= len(magic)+4 {
+		if v := binary.LittleEndian.Uint32(file[len(magic):]); v > Version {
+			return nil, nil, bad("prefix", len(magic), fmt.Errorf("format %d, this numaopt reads up to %d: %w", v, Version, ErrVersion))
+		} else if v == 0 {
+			return nil, nil, bad("prefix", len(magic), ErrDamaged)
+		}
+	}
+	if len(file) < prefixBytes+sumBytes {
+		return nil, nil, bad("prefix", len(file), ErrTruncated)
+	}
+	h := binary.LittleEndian.Uint64(file[len(magic)+4:])
+	c := binary.LittleEndian.Uint64(file[len(magic)+12:])
+	room := uint64(len(file) - prefixBytes - sumBytes)
+	switch {
+	case h > 1<<62 || c > 1<<62:
+		return nil, nil, bad("prefix", len(magic)+4, ErrDamaged)
+	case h+c > room:
+		return nil, nil, bad("prefix", len(magic)+4, fmt.Errorf("%d bytes are missing: %w", h+c-room, ErrTruncated))
+	case h+c < room:
+		return nil, nil, bad("prefix", len(magic)+4, fmt.Errorf("%d bytes too many: %w", room-h-c, ErrDamaged))
+	}
+	body := len(file) - sumBytes
+	if sum := sha256.Sum256(file[:body]); !bytes.Equal(sum[:], file[body:]) {
+		return nil, nil, bad("checksum", body, ErrDamaged)
+	}
+	cut := prefixBytes + int(h)
+	return file[prefixBytes:cut], file[cut:body], nil
+}
+
+// maxHeader bounds the JSON: names and numbers of objects, sites and regions.
+const maxHeader = 1 << 30
+
+func readHeader(section []byte, p *Profile) error {
+	z, err := zstd.NewReader(bytes.NewReader(section), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return &FormatError{Part: "header", Err: err}
+	}
+	defer z.Close()
+	text, err := io.ReadAll(io.LimitReader(z, maxHeader+1))
+	if err != nil || len(text) > maxHeader {
+		return &FormatError{Part: "header", Err: errors.Join(ErrDamaged, err)}
+	}
+	if err := json.Unmarshal(text, p); err != nil {
+		return &FormatError{Part: "header", Err: fmt.Errorf("%w: %w", ErrDamaged, err)}
+	}
+	return nil
+}
+
+func readColumns(section []byte, p *Profile) error {
+	z, err := zstd.NewReader(bytes.NewReader(section), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return &FormatError{Part: "pages", Err: err}
+	}
+	defer z.Close()
+	c := columnReader{r: bufio.NewReaderSize(z, 1<<16)}
+
+	c.part = "pages"
+	pages := c.count()
+	c.signed(pages, func(i int, v int64) {
+		p.Pages = append(p.Pages, Page{})
+		setPage[0](&p.Pages[i], v)
+	})
+	for _, set := range setPage[1:] {
+		c.signed(uint64(len(p.Pages)), func(i int, v int64) { set(&p.Pages[i], v) })
+	}
+
+	c.part = "rows"
+	rows := c.count()
+	c.signed(rows, func(i int, v int64) {
+		p.Rows = append(p.Rows, Row{})
+		setRow[0](&p.Rows[i], v)
+	})
+	for _, set := range setRow[1:] {
+		c.signed(uint64(len(p.Rows)), func(i int, v int64) { set(&p.Rows[i], v) })
+	}
+	c.unsigned(len(p.Rows), func(i int, v uint64) { p.Rows[i].Count = v })
+	c.unsigned(len(p.Rows), func(i int, v uint64) { p.Rows[i].Latency = v })
+	c.end(len(p.Rows))
+	return c.err
+}
+
+var setPage = []func(*Page, int64){
+	func(p *Page, v int64) { p.Object = int(v) },
+	func(p *Page, v int64) { p.Index = int(v) },
+	func(p *Page, v int64) { p.Home = topo.NodeID(v) },
+	func(p *Page, v int64) { p.Thread = int(v) },
+	func(p *Page, v int64) { p.Region = int(v) },
+	func(p *Page, v int64) { p.Place = int(v) },
+	func(p *Page, v int64) { p.Serial = v != 0 },
+}
+
+var setRow = []func(*Row, int64){
+	func(r *Row, v int64) { r.Page = int(v) },
+	func(r *Row, v int64) { r.Thread = int(v) },
+	func(r *Row, v int64) { r.Region = int(v) },
+	func(r *Row, v int64) { r.Op = Op(min(uint64(v), 255)) },
+	func(r *Row, v int64) { r.Level = Level(min(uint64(v), 255)) },
+}
+
+// columnReader reads varints and remembers the first error. Slices grow with
+// the values that are there, never by a count that the file claims.
+type columnReader struct {
+	r    *bufio.Reader
+	part string
+	err  error
+}
+
+func (c *columnReader) fail(i int, err error) {
+	if c.err == nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = ErrTruncated
+		}
+		c.err = &FormatError{Part: c.part, Offset: int64(i), Err: err}
+	}
+}
+
+// count returns a number of entries; 0 after an error.
+func (c *columnReader) count() uint64 {
+	if c.err != nil {
+		return 0
+	}
+	n, err := binary.ReadUvarint(c.r)
+	if err != nil {
+		c.fail(0, err)
+		return 0
+	}
+	return n
+}
+
+func (c *columnReader) signed(n uint64, set func(int, int64)) {
+	last := int64(0)
+	for i := 0; uint64(i) < n && c.err == nil; i++ {
+		v, err := binary.ReadVarint(c.r)
+		if err != nil {
+			c.fail(i, err)
+			return
+		}
+		last += v
+		set(i, last)
+	}
+}
+
+func (c *columnReader) unsigned(n int, set func(int, uint64)) {
+	for i := 0; i < n && c.err == nil; i++ {
+		v, err := binary.ReadUvarint(c.r)
+		if err != nil {
+			c.fail(i, err)
+			return
+		}
+		set(i, v)
+	}
+}
+
+// end wants the end of the section.
+func (c *columnReader) end(i int) {
+	if c.err != nil {
+		return
+	}
+	if _, err := c.r.ReadByte(); err == nil {
+		c.fail(i, fmt.Errorf("data after the last column: %w", ErrDamaged))
+	} else if err != io.EOF {
+		c.fail(i, err)
+	}
+}
