@@ -1,0 +1,412 @@
+/* cache.h: the cache model under which serving levels are decided, the same in
+ * user-mode emulation (emulate.c) and in the lab's guest (lab.c).
+ *
+ * Private L1 and L2 per CPU, one LLC per node, 64-byte lines, plain modulo set
+ * index, true LRU, write-allocate, not inclusive (no back-invalidation). A store
+ * invalidates the copies in all other CPUs' L1 and L2 and in the other nodes'
+ * LLCs. Write-backs and prefetches do not exist. An access that crosses a line
+ * is one access to its first line.
+ *
+ * Threads: a CPU's L1 and L2 are written by the one thread that runs on it (the
+ * caller takes nmo_l1.lock where several may); other CPUs only compare-and-swap
+ * a tag to "invalid" or clear an ownership byte there. LLC sets have a lock
+ * each. A word per line, the directory, holds which CPUs and nodes have fetched
+ * the line since it was last stored to: a superset of its holders, so that a
+ * store searches only caches that may hold the line, and a line that is owned
+ * already is not searched for at all. Races between two CPUs on one line may
+ * cost one access its right level, never more.
+ */
+#ifndef NMO_CACHE_H
+#define NMO_CACHE_H
+
+#include <emmintrin.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define NMO_LINE_SHIFT 6
+#define NMO_CACHE_MAX_WAYS 32
+#define NMO_CACHE_MAX_CPUS 1024
+#define NMO_CACHE_MAX_NODES 64
+
+enum nmo_level { NMO_L1 = 0, NMO_L2 = 1, NMO_LLC = 2, NMO_DRAM = 3 };
+
+/* Set in a directory word: one CPU alone holds the line. */
+#define NMO_DIR_OWNED 0x80000000u
+
+/* One level's shape. Sets need not be a power of two; 1 <= ways <= 32. */
+struct nmo_cache_size {
+    uint64_t bytes;
+    unsigned ways;
+};
+
+/* The head of a CPU's L1; its sets follow. */
+struct nmo_l1 {
+    uint64_t clock; /* accesses so far; the LRU stamps are its low half */
+    uint32_t lock;  /* for callers with several threads on one CPU */
+    uint32_t cpu;
+    uint64_t reserved[6];
+};
+
+struct nmo_cache_model {
+    unsigned cpus, nodes;
+    unsigned cpu_bits, node_bits; /* of a directory word */
+    bool shared_bits;             /* several CPUs or nodes share a directory bit */
+    unsigned ways[3], padded[3], sets[3];
+    uint32_t mask[3];  /* sets - 1 where sets is a power of two, else 0 */
+    size_t stride[3];  /* bytes of a set */
+    size_t l1_stride;  /* bytes of a CPU's L1 with its head */
+    size_t l2_stride, llc_stride;
+    char *l1, *l2, *llc;
+    uint16_t node_of[NMO_CACHE_MAX_CPUS];
+    /* The dense directory of nmo_cache_dense, for lines [0, dense_lines). */
+    uint32_t *dense;
+    uint64_t dense_lines;
+};
+
+/* Parses "16K:8" (bytes with K, M or G, ":", ways). Returns 0, or -1. */
+static inline int nmo_cache_parse(const char *text, struct nmo_cache_size *out)
+{
+    char *end;
+    unsigned long long bytes = strtoull(text, &end, 10);
+    if (end == text)
+        return -1;
+    if (*end == 'K' || *end == 'k')
+        bytes <<= 10, end++;
+    else if (*end == 'M' || *end == 'm')
+        bytes <<= 20, end++;
+    else if (*end == 'G' || *end == 'g')
+        bytes <<= 30, end++;
+    if (*end != ':')
+        return -1;
+    const char *ways = end + 1;
+    unsigned long w = strtoul(ways, &end, 10);
+    if (end == ways || *end != 0 || w < 1 || w > NMO_CACHE_MAX_WAYS)
+        return -1;
+    if (bytes > (1ull << 32) || bytes < (uint64_t)w << NMO_LINE_SHIFT || bytes % ((uint64_t)w << NMO_LINE_SHIFT))
+        return -1;
+    out->bytes = bytes;
+    out->ways = (unsigned)w;
+    return 0;
+}
+
+/* A set is: tags[padded], stamps[padded]; the L1 adds payload[padded] (the
+ * caller's, 32 bits a line) and own[padded] (bytes); the LLC adds a lock and a clock. */
+static inline uint32_t *nmo_set_stamps(uint32_t *set, unsigned padded) { return set + padded; }
+static inline uint32_t *nmo_set_payload(uint32_t *set, unsigned padded) { return set + 2 * padded; }
+static inline uint8_t *nmo_set_own(uint32_t *set, unsigned padded) { return (uint8_t *)(set + 3 * padded); }
+static inline uint32_t *nmo_set_lock(uint32_t *set, unsigned padded) { return set + 2 * padded; }
+
+/* The tag of a line: its low 32 bits, the others scrambled in. 0 is invalid. */
+static inline uint32_t nmo_line_tag(uint64_t line)
+{
+    return (uint32_t)line + (uint32_t)(line >> 32) * 0x9E3779B1u;
+}
+
+static inline size_t nmo_round64(size_t n) { return (n + 63) & ~(size_t)63; }
+
+static inline void nmo_cache_shape(struct nmo_cache_model *m, int level, struct nmo_cache_size size)
+{
+    m->ways[level] = size.ways;
+    m->padded[level] = (size.ways + 3) & ~3u;
+    m->sets[level] = (unsigned)(size.bytes / ((uint64_t)size.ways << NMO_LINE_SHIFT));
+    m->mask[level] = (m->sets[level] & (m->sets[level] - 1)) == 0 ? m->sets[level] - 1 : 0;
+    m->stride[level] = nmo_round64((size_t)m->padded[level] * (level == NMO_L1 ? 13 : 8) + (level == NMO_LLC ? 8 : 0));
+}
+
+/* Fills in the shape of a model and returns the bytes that nmo_cache_place
+ * wants; 0 where the machine is too large. node_of_cpu has cpus entries. */
+static inline size_t nmo_cache_init(struct nmo_cache_model *m, unsigned cpus, unsigned nodes,
+                                    const uint16_t *node_of_cpu, struct nmo_cache_size l1,
+                                    struct nmo_cache_size l2, struct nmo_cache_size llc)
+{
+    if (cpus == 0 || nodes == 0 || cpus > NMO_CACHE_MAX_CPUS || nodes > NMO_CACHE_MAX_NODES)
+        return 0;
+    memset(m, 0, sizeof *m);
+    m->cpus = cpus;
+    m->nodes = nodes;
+    m->node_bits = nodes < 15 ? nodes : 15;
+    m->cpu_bits = cpus < 31 - m->node_bits ? cpus : 31 - m->node_bits;
+    m->shared_bits = m->cpu_bits < cpus || m->node_bits < nodes;
+    memcpy(m->node_of, node_of_cpu, cpus * sizeof m->node_of[0]);
+    nmo_cache_shape(m, NMO_L1, l1);
+    nmo_cache_shape(m, NMO_L2, l2);
+    nmo_cache_shape(m, NMO_LLC, llc);
+    m->l1_stride = sizeof(struct nmo_l1) + m->sets[NMO_L1] * m->stride[NMO_L1];
+    m->l2_stride = m->sets[NMO_L2] * m->stride[NMO_L2];
+    m->llc_stride = m->sets[NMO_LLC] * m->stride[NMO_LLC];
+    return cpus * (m->l1_stride + m->l2_stride) + nodes * m->llc_stride;
+}
+
+/* Gives the model its memory: as many zero bytes as nmo_cache_init said,
+ * aligned to 64; the caller keeps owning them. */
+static inline void nmo_cache_place(struct nmo_cache_model *m, void *zeroed)
+{
+    m->l1 = zeroed;
+    m->l2 = m->l1 + m->cpus * m->l1_stride;
+    m->llc = m->l2 + m->cpus * m->l2_stride;
+    for (unsigned c = 0; c < m->cpus; c++)
+        ((struct nmo_l1 *)(m->l1 + c * m->l1_stride))->cpu = c;
+}
+
+/* A directory for line numbers below lines, for nmo_cache_access: 4 bytes a
+ * line, reserved and only backed where used. Returns 0, or -1. */
+static inline int nmo_cache_dense(struct nmo_cache_model *m, uint64_t lines)
+{
+    void *p = mmap(NULL, lines * 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return -1;
+    m->dense = p;
+    m->dense_lines = lines;
+    return 0;
+}
+
+static inline struct nmo_l1 *nmo_cache_l1(const struct nmo_cache_model *m, unsigned cpu)
+{
+    return (struct nmo_l1 *)(m->l1 + cpu * m->l1_stride);
+}
+
+static inline uint32_t *nmo_l1_set(const struct nmo_cache_model *m, struct nmo_l1 *l1, uint64_t line)
+{
+    uint64_t i = m->mask[NMO_L1] ? line & m->mask[NMO_L1] : line % m->sets[NMO_L1];
+    return (uint32_t *)((char *)(l1 + 1) + i * m->stride[NMO_L1]);
+}
+
+static inline uint32_t *nmo_l2_set(const struct nmo_cache_model *m, unsigned cpu, uint64_t line)
+{
+    uint64_t i = m->mask[NMO_L2] ? line & m->mask[NMO_L2] : line % m->sets[NMO_L2];
+    return (uint32_t *)(m->l2 + cpu * m->l2_stride + i * m->stride[NMO_L2]);
+}
+
+static inline uint32_t *nmo_llc_set(const struct nmo_cache_model *m, unsigned node, uint64_t line)
+{
+    uint64_t i = m->mask[NMO_LLC] ? line & m->mask[NMO_LLC] : line % m->sets[NMO_LLC];
+    return (uint32_t *)(m->llc + node * m->llc_stride + i * m->stride[NMO_LLC]);
+}
+
+/* The way of 8 that has the tag, or 8 and more. */
+static inline unsigned nmo_find8(const uint32_t *tags, uint32_t tag)
+{
+    __m128i t = _mm_set1_epi32((int)tag);
+    __m128i a = _mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags), t);
+    __m128i b = _mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags + 1), t);
+    unsigned m = (unsigned)_mm_movemask_epi8(_mm_packs_epi32(a, b));
+    return (unsigned)__builtin_ctz(m | 0x10000) >> 1;
+}
+
+/* The way that has the tag, or >= ways. Padding ways keep tag 0 and are never
+ * filled, so that only a search for 0 could meet them. */
+static inline unsigned nmo_find(const uint32_t *tags, unsigned ways, uint32_t tag)
+{
+    if (ways == 8)
+        return nmo_find8(tags, tag);
+    if (ways == 16) {
+        unsigned w = nmo_find8(tags, tag);
+        return w < 8 ? w : 8 + nmo_find8(tags + 8, tag);
+    }
+    for (unsigned w = 0; w < ways; w++)
+        if (tags[w] == tag)
+            return w;
+    return ways;
+}
+
+/* The way to fill: an invalid one, else the least recently used. */
+static inline unsigned nmo_victim(const uint32_t *tags, const uint32_t *stamps, unsigned ways, uint32_t now)
+{
+    unsigned best = 0;
+    uint32_t oldest = 0;
+    for (unsigned w = 0; w < ways; w++) {
+        uint32_t age = tags[w] ? now - stamps[w] : UINT32_MAX;
+        if (age > oldest) {
+            oldest = age;
+            best = w;
+        }
+    }
+    return best;
+}
+
+static inline void nmo_lock(uint32_t *lock)
+{
+    for (unsigned spins = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); spins++) {
+        if (spins > 32)
+            sched_yield();
+        else
+            _mm_pause();
+    }
+}
+
+static inline void nmo_unlock(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+
+/* Drops a line from another CPU's set; only the line that was seen is dropped. */
+static inline void nmo_drop(uint32_t *tags, unsigned ways, uint32_t tag)
+{
+    unsigned w = nmo_find(tags, ways, tag);
+    if (w < ways)
+        __atomic_compare_exchange_n(&tags[w], &tag, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static inline void nmo_drop_cpu(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag)
+{
+    nmo_drop(nmo_l1_set(m, nmo_cache_l1(m, cpu), line), m->ways[NMO_L1], tag);
+    nmo_drop(nmo_l2_set(m, cpu, line), m->ways[NMO_L2], tag);
+}
+
+static inline void nmo_drop_node(struct nmo_cache_model *m, unsigned node, uint64_t line, uint32_t tag)
+{
+    uint32_t *set = nmo_llc_set(m, node, line), *lock = nmo_set_lock(set, m->padded[NMO_LLC]);
+    nmo_lock(lock);
+    unsigned w = nmo_find(set, m->ways[NMO_LLC], tag);
+    if (w < m->ways[NMO_LLC])
+        set[w] = 0;
+    nmo_unlock(lock);
+}
+
+/* Takes the ownership of a line from a CPU that may have it. */
+static inline void nmo_disown(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag)
+{
+    uint32_t *set = nmo_l1_set(m, nmo_cache_l1(m, cpu), line);
+    unsigned w = nmo_find(set, m->ways[NMO_L1], tag);
+    if (w < m->ways[NMO_L1])
+        __atomic_store_n(&nmo_set_own(set, m->padded[NMO_L1])[w], 0, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t nmo_dir_bits(const struct nmo_cache_model *m, unsigned cpu)
+{
+    unsigned node = m->node_of[cpu];
+    if (m->shared_bits)
+        return 1u << (cpu % m->cpu_bits) | 1u << (m->cpu_bits + node % m->node_bits);
+    return 1u << cpu | 1u << (m->cpu_bits + node);
+}
+
+/* Drops all copies that a directory word speaks of, except those of cpu and its node. */
+static inline void nmo_drop_others(struct nmo_cache_model *m, unsigned cpu, uint32_t word, uint64_t line, uint32_t tag)
+{
+    uint32_t cpus = word & ((1u << m->cpu_bits) - 1);
+    uint32_t nodes = (word & ~NMO_DIR_OWNED) >> m->cpu_bits;
+    for (; cpus; cpus &= cpus - 1)
+        for (unsigned c = (unsigned)__builtin_ctz(cpus); c < m->cpus; c += m->cpu_bits)
+            if (c != cpu)
+                nmo_drop_cpu(m, c, line, tag);
+    for (; nodes; nodes &= nodes - 1)
+        for (unsigned n = (unsigned)__builtin_ctz(nodes); n < m->nodes; n += m->node_bits)
+            if (n != m->node_of[cpu])
+                nmo_drop_node(m, n, line, tag);
+}
+
+/* cpu stores to a line: afterwards nobody else holds it. Returns whether cpu
+ * now owns the line (it need not ask again before somebody else fetches it). */
+static inline bool nmo_dir_store(struct nmo_cache_model *m, unsigned cpu, uint32_t *dir, uint64_t line, uint32_t tag)
+{
+    uint32_t mine = nmo_dir_bits(m, cpu), want = mine | (m->shared_bits ? 0 : NMO_DIR_OWNED);
+    uint32_t old = __atomic_load_n(dir, __ATOMIC_RELAXED);
+    if (old == want && !m->shared_bits)
+        return true;
+    old = __atomic_exchange_n(dir, want, __ATOMIC_ACQ_REL);
+    if (m->shared_bits)
+        nmo_drop_others(m, cpu, old, line, tag);
+    else if (old & ~(mine | NMO_DIR_OWNED))
+        nmo_drop_others(m, cpu, old & ~mine, line, tag);
+    return !m->shared_bits;
+}
+
+/* cpu fetches a line to read it. Returns whether it alone holds it. */
+static inline bool nmo_dir_load(struct nmo_cache_model *m, unsigned cpu, uint32_t *dir, uint64_t line, uint32_t tag)
+{
+    uint32_t mine = nmo_dir_bits(m, cpu), old = __atomic_load_n(dir, __ATOMIC_RELAXED), want;
+    do {
+        if (!m->shared_bits && (old & ~(mine | NMO_DIR_OWNED)) == 0)
+            want = mine | NMO_DIR_OWNED;
+        else
+            want = (old | mine) & ~NMO_DIR_OWNED;
+        if (want == old)
+            return (want & NMO_DIR_OWNED) != 0;
+    } while (!__atomic_compare_exchange_n(dir, &old, want, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    if ((old & NMO_DIR_OWNED) && !(want & NMO_DIR_OWNED)) {
+        uint32_t cpus = old & ~mine & ((1u << m->cpu_bits) - 1);
+        for (; cpus; cpus &= cpus - 1)
+            nmo_disown(m, (unsigned)__builtin_ctz(cpus), line, tag);
+    }
+    return (want & NMO_DIR_OWNED) != 0;
+}
+
+/* Looks a line up in the node's LLC and fills it there on a miss. */
+static inline bool nmo_llc_hit(struct nmo_cache_model *m, unsigned node, uint64_t line, uint32_t tag)
+{
+    uint32_t *set = nmo_llc_set(m, node, line), *lock = nmo_set_lock(set, m->padded[NMO_LLC]);
+    uint32_t *stamps = nmo_set_stamps(set, m->padded[NMO_LLC]);
+    unsigned ways = m->ways[NMO_LLC];
+    nmo_lock(lock);
+    uint32_t now = ++lock[1];
+    unsigned w = nmo_find(set, ways, tag);
+    bool hit = w < ways;
+    if (!hit) {
+        w = nmo_victim(set, stamps, ways, now);
+        set[w] = tag;
+    }
+    stamps[w] = now;
+    nmo_unlock(lock);
+    return hit;
+}
+
+/* An access that missed cpu's L1: finds the level that serves it and fills L1
+ * (its way to *way; the payload there is the caller's to set), L2 and LLC.
+ * pre: the caller has advanced l1->clock and looked in the L1. */
+static inline enum nmo_level nmo_cache_miss(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag,
+                                            bool is_store, uint32_t *dir, unsigned *way)
+{
+    struct nmo_l1 *l1 = nmo_cache_l1(m, cpu);
+    uint32_t now = (uint32_t)l1->clock, *l2 = nmo_l2_set(m, cpu, line);
+    uint32_t *stamps = nmo_set_stamps(l2, m->padded[NMO_L2]);
+    enum nmo_level level = NMO_L2;
+    unsigned w = nmo_find(l2, m->ways[NMO_L2], tag);
+    if (w >= m->ways[NMO_L2]) {
+        level = nmo_llc_hit(m, m->node_of[cpu], line, tag) ? NMO_LLC : NMO_DRAM;
+        w = nmo_victim(l2, stamps, m->ways[NMO_L2], now);
+        __atomic_store_n(&l2[w], tag, __ATOMIC_RELAXED);
+    }
+    stamps[w] = now;
+    bool own = is_store ? nmo_dir_store(m, cpu, dir, line, tag) : nmo_dir_load(m, cpu, dir, line, tag);
+    uint32_t *set = nmo_l1_set(m, l1, line);
+    stamps = nmo_set_stamps(set, m->padded[NMO_L1]);
+    w = nmo_victim(set, stamps, m->ways[NMO_L1], now);
+    __atomic_store_n(&set[w], tag, __ATOMIC_RELAXED);
+    stamps[w] = now;
+    nmo_set_own(set, m->padded[NMO_L1])[w] = own;
+    *way = w;
+    return level;
+}
+
+/* One access by cpu to line (line < dense_lines), in one call; for callers that
+ * keep nothing with the lines. Safe with one thread per cpu. */
+static inline enum nmo_level nmo_cache_access(struct nmo_cache_model *m, unsigned cpu, uint64_t line, bool is_store)
+{
+    struct nmo_l1 *l1 = nmo_cache_l1(m, cpu);
+    uint32_t tag = nmo_line_tag(line), *set = nmo_l1_set(m, l1, line);
+    uint32_t now = (uint32_t)++l1->clock;
+    unsigned ways = m->ways[NMO_L1], w = nmo_find(set, ways, tag);
+    if (__builtin_expect(w < ways, 1)) {
+        nmo_set_stamps(set, m->padded[NMO_L1])[w] = now;
+        uint8_t *own = &nmo_set_own(set, m->padded[NMO_L1])[w];
+        if (is_store && !*own)
+            *own = nmo_dir_store(m, cpu, &m->dense[line], line, tag);
+        return NMO_L1;
+    }
+    return nmo_cache_miss(m, cpu, line, tag, is_store, &m->dense[line], &w);
+}
+
+/* Empties all caches and the dense directory, for the start of another run.
+ * pre: no access is under way. */
+static inline void nmo_cache_clear(struct nmo_cache_model *m)
+{
+    size_t l1 = m->cpus * m->l1_stride, rest = m->cpus * m->l2_stride + m->nodes * m->llc_stride;
+    memset(m->l1, 0, l1 + rest);
+    nmo_cache_place(m, m->l1);
+    if (m->dense)
+        madvise(m->dense, m->dense_lines * 4, MADV_DONTNEED);
+}
+
+#endif
