@@ -107,7 +107,7 @@ func sections(file []byte) (header, columns []byte, err error) {
 const maxHeader = 1 << 30
 
 func readHeader(section []byte, p *Profile) error {
-	z, err := zstd.NewReader(bytes.NewReader(section), zstd.WithDecoderConcurrency(1))
+	z, err := newUnpacker(section)
 	if err != nil {
 		return &FormatError{Part: "header", Err: err}
 	}
@@ -122,8 +122,15 @@ func readHeader(section []byte, p *Profile) error {
 	return nil
 }
 
+// newUnpacker bounds what a frame may claim before it has shown its data; Write
+// uses windows of 8 MiB.
+func newUnpacker(section []byte) (*zstd.Decoder, error) {
+	return zstd.NewReader(bytes.NewReader(section), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxWindow(16<<20), zstd.WithDecoderLowmem(true))
+}
+
 func readColumns(section []byte, p *Profile) error {
-	z, err := zstd.NewReader(bytes.NewReader(section), zstd.WithDecoderConcurrency(1))
+	z, err := newUnpacker(section)
 	if err != nil {
 		return &FormatError{Part: "pages", Err: err}
 	}
