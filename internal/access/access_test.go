@@ -1,0 +1,207 @@
+package access
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"numaopt/internal/profile"
+	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/topo"
+)
+
+func TestTotal(t *testing.T) {
+	for _, c := range []struct {
+		name, picture string
+		want          Flow
+		pct           float64
+	}{
+		{"local", "u heap: 0 9 0 | 1 0 7", Flow{Local: 16}, 0},
+		{"remote", "u heap: 1 9 0 | 0 0 7", Flow{Remote: 16}, 100},
+		{"half", "u heap: 0 6 2 | 0 2 6", Flow{Local: 8, Remote: 8}, 50},
+		{"unknown home is not in the base", "u heap: 0 1 1 | ? 5 5", Flow{Local: 1, Remote: 1, Unknown: 10}, 50},
+		{"serial stores count", "u heap: 0!3 0 1", Flow{Local: 3, Remote: 1}, 25},
+		{"nothing", "u heap: ", Flow{}, math.NaN()},
+		{"only unknown", "u heap: ? 1 1", Flow{Unknown: 2}, math.NaN()},
+	} {
+		got := Total(profiletest.Draw(2, 1, c.picture))
+		if got.DRAM != c.want || got.All != c.want {
+			t.Errorf("%s: DRAM %+v, all %+v, want %+v", c.name, got.DRAM, got.All, c.want)
+		}
+		if pct := got.DRAM.RemotePct(); pct != c.pct && !(math.IsNaN(pct) && math.IsNaN(c.pct)) {
+			t.Errorf("%s: %v %% remote, want %v", c.name, pct, c.pct)
+		}
+	}
+}
+
+func TestLevels(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0 4 4")
+	p.Rows[0].Level = profile.L1
+	got := Total(p)
+	if got.All != (Flow{Local: 4, Remote: 4}) || got.DRAM != (Flow{Remote: 4}) {
+		t.Errorf("all %+v, DRAM %+v", got.All, got.DRAM)
+	}
+}
+
+func TestProjectionsAddUp(t *testing.T) {
+	p := profiletest.Draw(2, 2,
+		"u heap: 0!1 9 0 0 3 | 1 0 0 7 0/0 5 0 0 | ? 0 0 0 1",
+		"stack stack: 0 5",
+		"v global: 1!2 0 0 1 1")
+	want := Total(p)
+	for name, sums := range map[string][]Traffic{"object": ByObject(p), "region": ByRegion(p), "thread": ByThread(p)} {
+		var got Traffic
+		for _, s := range sums {
+			got.Merge(s)
+		}
+		if got != want {
+			t.Errorf("by %s: %+v, want %+v", name, got, want)
+		}
+	}
+	if got := ByObject(p)[0].DRAM; got != (Flow{Local: 17, Remote: 8, Unknown: 1}) {
+		t.Errorf("u: %+v", got)
+	}
+}
+
+func TestNodeMatrix(t *testing.T) {
+	p := profiletest.Draw(2, 2, "u heap: 0 1 2 3 4 | 1 5 0 0 6 | ? 0 0 8 0")
+	m := NodeMatrix(p, true)
+	if d := cmp.Diff(Matrix{Nodes: 2, Reach: []uint64{3, 5, 7, 6}, Unknown: []uint64{0, 8}}, m); d != "" {
+		t.Error(d)
+	}
+	if got, want := m.Imbalance(), 11/10.5; got != want {
+		t.Errorf("imbalance %v, want %v", got, want)
+	}
+	if !math.IsNaN(NodeMatrix(profiletest.Draw(2, 1), true).Imbalance()) {
+		t.Error("an empty matrix has an imbalance")
+	}
+}
+
+func TestMatchAndCoverage(t *testing.T) {
+	p := profiletest.Draw(2, 1,
+		"u heap: 0 6 0", "v global: 0 2 0", "m mapping: 0 1", "nobody unknown: 0 1",
+		"stack stack: 0 50", "image image: ? 50", "w heap: 0!0")
+	if got := MatchPct(p); got != 90 {
+		t.Errorf("match rate %v, want 90", got)
+	}
+	p.Objects[2].Site = -1 // a mapping without a call stack is not matched
+	if got := MatchPct(p); got != 80 {
+		t.Errorf("match rate %v, want 80", got)
+	}
+	if got, want := CoveragePct(p), 100*6.0/7; got != want {
+		t.Errorf("coverage %v, want %v", got, want)
+	}
+}
+
+func TestBest(t *testing.T) {
+	for _, c := range []struct {
+		picture   string
+		prefer    topo.NodeID
+		want      topo.NodeID
+		most, all uint64
+	}{
+		{"9 3", 0, 0, 9, 12},
+		{"3 9", 0, 1, 9, 12},
+		{"5 5", 1, 1, 5, 10},
+		{"5 5", 0, 0, 5, 10},
+		{"5 5", topo.Unknown, 0, 5, 10},
+		{"0 0", 1, topo.Unknown, 0, 0},
+	} {
+		use := PageUse(profiletest.Draw(2, 1, "u heap: 0!0 "+c.picture), nil)
+		if best, most, all := use.Best(0, c.prefer); best != c.want || most != c.most || all != c.all {
+			t.Errorf("%s: node %d with %d of %d, want %d with %d of %d", c.picture, best, most, all, c.want, c.most, c.all)
+		}
+	}
+}
+
+func TestSerialCode(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 1 1")
+	worker := p.Regions[profiletest.Main]
+	worker.Name, worker.Thread, worker.Code.Offset = "worker", "worker", 0x900
+	alone := worker
+	alone.Thread = "" // the main thread runs the workers' code, too
+	p.Regions = append(p.Regions, worker, alone)
+	if d := cmp.Diff([]bool{true, false, false, false, false}, SerialRegions(p)); d != "" {
+		t.Error(d)
+	}
+	serial := SerialCode(p)
+	if !serial(&profile.Row{Region: profiletest.Main}) || serial(&profile.Row{Region: profiletest.Main, Thread: 1}) {
+		t.Error("serial code is the main thread's only")
+	}
+}
+
+func TestOnly(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
+	p.Regions[profiletest.Back].Function = "solver::(anonymous namespace)::back(double*, int) const"
+	p.Regions[profiletest.Work].File = "/home/u/src/work.c"
+	p.Regions[profiletest.Work].Thread = "start"
+	for _, c := range []struct {
+		names string
+		pages int
+		total uint64
+		ok    bool
+	}{
+		{"main", 2, 2, true},
+		{"work", 2, 16, true},
+		{"work._omp_fn.0", 2, 16, true},
+		{"work.c:20 (work)", 2, 16, true},
+		{"work.c:20", 2, 16, true},
+		{"src/work.c:20", 2, 16, true},
+		{"./src/work.c:20", 2, 16, true},
+		{"start", 2, 16, true},
+		{"ork.c:20", 0, 0, false},
+		{"work.c:21", 0, 0, false},
+		{"back", 2, 8, true},
+		{"work.c:30", 2, 8, true},
+		{"solver::(anonymous namespace)::back", 2, 8, true},
+		{"back,work", 3, 24, true},
+		{"work,nothing", 0, 0, false},
+		{"", 0, 0, false},
+		{":20", 0, 0, false},
+	} {
+		q, err := Only(p, strings.Split(c.names, ","))
+		if !c.ok {
+			if err == nil || !strings.Contains(err.Error(), "work.c:20 (work), work.c:30 (back), main") {
+				t.Errorf("%q: %v, want an error that lists the names", c.names, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.names, err)
+			continue
+		}
+		if err := q.Check(); err != nil {
+			t.Errorf("%q: %v", c.names, err)
+		}
+		if got := Total(q).All.Total(); len(q.Pages) != c.pages || got != c.total {
+			t.Errorf("%q: %d pages, %d accesses, want %d, %d", c.names, len(q.Pages), got, c.pages, c.total)
+		}
+	}
+	if q, err := Only(p, nil); q != p || err != nil {
+		t.Error("without names it is another profile")
+	}
+	if len(p.Pages) != 4 || len(p.Rows) != 6 {
+		t.Error("Only changed its argument")
+	}
+}
+
+func TestWithoutArguments(t *testing.T) {
+	for in, want := range map[string]string{
+		"f":                                "f",
+		"f(int)":                           "f",
+		"f(void (*)(int), int) const":      "f",
+		"a::b(int)":                        "a::b",
+		"(anonymous namespace)::f":         "(anonymous namespace)::f",
+		"(anonymous namespace)::f(int)":    "(anonymous namespace)::f",
+		"a::operator()(int)":               "a::operator()",
+		"main::{lambda(int)#1}::f(int)":    "main::{lambda(int)#1}::f",
+		"void f<(anonymous namespace)::T>": "void f<(anonymous namespace)::T>",
+		")":                                ")", "(": "(", "": "", "())": "())",
+	} {
+		if got := withoutArguments(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

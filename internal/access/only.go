@@ -1,0 +1,168 @@
+package access
+
+import (
+	"fmt"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+
+	"numaopt/internal/profile"
+)
+
+// Only returns p restricted to the accesses from regions that one of names
+// matches: rows of other regions are gone, and so are the pages that no row is
+// left of. Everything but Pages and Rows is shared with p. Without names it is
+// p itself.
+//
+// A name matches a region by its Name ("sweep.c:88 (sweep_x)"), its place
+// ("sweep.c:88" or with more of the path), its function or symbol, with or
+// without a C++ argument list and namespace, or the start routine of its
+// threads. A function's name matches all loops in it. A name that matches
+// nothing is an error that lists the names at hand.
+func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
+	if len(names) == 0 {
+		return p, nil
+	}
+	in, err := Regions(p, names)
+	if err != nil {
+		return nil, err
+	}
+	q := *p
+	q.Pages, q.Rows = nil, nil
+	number := make([]int, len(p.Pages)) // of the page in q, plus 1; 0 is not there
+	for i := range p.Rows {
+		if in[p.Rows[i].Region] {
+			number[p.Rows[i].Page] = 1
+		}
+	}
+	for i, used := range number {
+		if used != 0 {
+			q.Pages = append(q.Pages, p.Pages[i])
+			number[i] = len(q.Pages)
+		}
+	}
+	for _, r := range p.Rows {
+		if in[r.Region] {
+			r.Page = number[r.Page] - 1
+			q.Rows = append(q.Rows, r)
+		}
+	}
+	return &q, nil
+}
+
+// Regions tells for each region of p whether one of names matches it; see Only.
+func Regions(p *profile.Profile, names []string) ([]bool, error) {
+	in := make([]bool, len(p.Regions))
+	for _, name := range names {
+		found := false
+		for i := range p.Regions {
+			if matches(&p.Regions[i], name) {
+				in[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("no loop or function is called %q; the profile has %s", name, namesAtHand(p))
+		}
+	}
+	return in, nil
+}
+
+func matches(r *profile.Region, name string) bool {
+	if name == "" {
+		return false
+	}
+	if name == r.Name || name == r.Code.Symbol || name == string(profile.Serial) && r.Kind == profile.Serial {
+		return true
+	}
+	functions := []string{r.Function, r.Thread}
+	for _, l := range r.Code.Inlined {
+		functions = append(functions, l.Function)
+	}
+	for _, f := range functions {
+		if sameFunction(f, name) {
+			return true
+		}
+	}
+	return samePlace(r, name)
+}
+
+// sameFunction compares a demangled function with what a person types: with or
+// without arguments, with or without leading namespaces and classes.
+func sameFunction(function, name string) bool {
+	if function == "" {
+		return false
+	}
+	plain := withoutArguments(function)
+	return name == function || name == plain || strings.HasSuffix(plain, "::"+name)
+}
+
+// withoutArguments cuts the argument list off a demangled name; the parentheses
+// of "(anonymous namespace)::f(int)" and "operator()(int)" stay.
+func withoutArguments(function string) string {
+	f := strings.TrimSuffix(function, " const")
+	if !strings.HasSuffix(f, ")") {
+		return function
+	}
+	depth := 0
+	for i := len(f) - 1; i > 0; i-- {
+		switch f[i] {
+		case ')':
+			depth++
+		case '(':
+			if depth--; depth > 0 {
+				continue
+			}
+			if rest := f[:i]; !strings.HasSuffix(rest, "operator") && !strings.HasSuffix(rest, "::") {
+				return rest
+			}
+			return function
+		}
+	}
+	return function
+}
+
+func samePlace(r *profile.Region, name string) bool {
+	i := strings.LastIndexByte(name, ':')
+	if i <= 0 || r.File == "" || r.Line == 0 {
+		return false
+	}
+	line, err := strconv.Atoi(name[i+1:])
+	if err != nil || line != r.Line {
+		return false
+	}
+	file := path.Clean(name[:i])
+	return file == r.File || strings.HasSuffix(r.File, "/"+file)
+}
+
+// namesAtHand lists the regions of p, those with most accesses first.
+func namesAtHand(p *profile.Profile) string {
+	const most = 12
+	sums := ByRegion(p)
+	order := make([]int, len(p.Regions))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool {
+		x, y := order[a], order[b]
+		if lx, ly := p.Regions[x].Kind == profile.Loop, p.Regions[y].Kind == profile.Loop; lx != ly {
+			return lx
+		}
+		return sums[x].All.Total() > sums[y].All.Total()
+	})
+	var names []string
+	seen := make(map[string]bool)
+	for _, i := range order {
+		if n := p.Regions[i].Name; n != "" && !seen[n] {
+			seen[n] = true
+			names = append(names, n)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > most:
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
