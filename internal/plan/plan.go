@@ -2,6 +2,14 @@
 // a program. A plan is a YAML file that people review in a diff. It never names
 // an address, and node numbers only relative to the topology it was made for:
 // launch resolves it for the machine at hand.
+//
+// # The file
+//
+// One YAML document, from the line "numaopt-plan: 1" to the line "...". Sizes
+// are bytes or have a suffix (64MiB), offsets are hexadecimal, page maps are
+// strings of runs, NODE*PAGES each. plan.schema.json describes every field;
+// fields that it does not know are errors, and so is a file that ends early.
+// Comments above an entry say why it is there; they are not read back.
 package plan
 
 import "numaopt/internal/units"
@@ -22,10 +30,10 @@ type Plan struct {
 
 // From says what the plan was made from.
 type From struct {
-	Command  []string `yaml:"command"`
+	Command  []string `yaml:"command,flow"`
 	Topology string   `yaml:"topology"` // "4x2"; Nodes of every distribution below count in it
 	Nodes    int      `yaml:"nodes"`
-	Only     []string `yaml:"only,omitempty"`
+	Only     []string `yaml:"only,omitempty,flow"`
 	Profile  string   `yaml:"profile"` // checksum of the profile file
 }
 
@@ -52,10 +60,10 @@ type Entry struct {
 	Stack []Frame `yaml:"stack,omitempty"`
 	// Instance says which allocations of Stack are meant; nil is every one, each
 	// placed by itself.
-	Instance *Instance `yaml:"instance,omitempty"`
+	Instance *Instance `yaml:"instance,omitempty,flow"`
 	// Symbol, Module and File name a global.
 	Symbol string `yaml:"symbol,omitempty"`
-	Module Module `yaml:"module,omitempty"`
+	Module Module `yaml:"module,omitempty,flow"`
 	File   string `yaml:"file,omitempty"`
 
 	Place Distribution `yaml:"place"`
@@ -73,7 +81,7 @@ type Module struct {
 
 // Frame is one return address of a call stack.
 type Frame struct {
-	Module Module `yaml:"module"`
+	Module Module `yaml:"module,flow"`
 	Offset uint64 `yaml:"offset"` // ELF virtual address of the return address
 	// Function, File, Line and FunctionLine are of the innermost inlined function
 	// at the call; they find the frame again after a rebuild.
@@ -107,10 +115,10 @@ const (
 // Distribution is object offset → node.
 type Distribution struct {
 	Policy Policy      `yaml:"policy"`
-	Node   int         `yaml:"node,omitempty"`  // for bind
-	Block  units.Bytes `yaml:"block,omitempty"` // for block-cyclic; a multiple of the page
-	Nodes  []int       `yaml:"nodes,omitempty"` // for interleave: over these only; empty is all
-	Map    Runs        `yaml:"map,omitempty"`   // for pages; Node -1 leaves the page to first touch
+	Node   int         `yaml:"node,omitempty"`       // for bind
+	Block  units.Bytes `yaml:"block,omitempty"`      // for block-cyclic; a multiple of the page
+	Nodes  []int       `yaml:"nodes,omitempty,flow"` // for interleave: over these only; empty is all
+	Map    Runs        `yaml:"map,omitempty"`        // for pages; Node -1 leaves the page to first touch
 }
 
 // Run is Count consecutive pages on Node.

@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"numaopt/internal/topo"
+)
+
+// Check says what is wrong with p, the first fault found; nil if nothing.
+func (p *Plan) Check() error {
+	if p.Version != Version {
+		return fmt.Errorf("%w %d", ErrVersion, p.Version)
+	}
+	if err := p.From.check(); err != nil {
+		return fmt.Errorf("from: %w", err)
+	}
+	if err := p.Predict.check(); err != nil {
+		return err
+	}
+	switch p.Threads.Bind {
+	case "compact", "spread", "none":
+	default:
+		return fmt.Errorf("threads: bind %q is not compact, spread or none", p.Threads.Bind)
+	}
+	claims := make(map[string][]*Entry)
+	for i := range p.Objects {
+		e := &p.Objects[i]
+		if err := e.check(p.From.Nodes); err != nil {
+			return fmt.Errorf("object %d (%s): %w", i+1, e.Name, err)
+		}
+		key := e.key()
+		for _, o := range claims[key] {
+			if e.meets(o) {
+				return fmt.Errorf("object %d (%s): an entry above it (%s) places the same memory", i+1, e.Name, o.Name)
+			}
+		}
+		claims[key] = append(claims[key], e)
+	}
+	return nil
+}
+
+func (f *From) check() error {
+	if f.Nodes < 1 {
+		return fmt.Errorf("nodes is %d", f.Nodes)
+	}
+	// A machine that is not NODESxCPUS has a name that only people read.
+	if t, err := topo.Parse(f.Topology); err == nil && len(t.Nodes) != f.Nodes {
+		return fmt.Errorf("topology %s has %d nodes, but nodes is %d", f.Topology, len(t.Nodes), f.Nodes)
+	}
+	return nil
+}
+
+func (p Predict) check() error {
+	for _, v := range []float64{p.RemoteBefore, p.RemoteAfter} {
+		if !(v >= 0 && v <= 100) {
+			return fmt.Errorf("predicted %v %% is not from 0 to 100", v)
+		}
+	}
+	return nil
+}
+
+func (e *Entry) check(nodes int) error {
+	if strings.ContainsFunc(e.Name, unicode.IsControl) || e.Name == "" {
+		return fmt.Errorf("name %q is empty or has control characters", e.Name)
+	}
+	if e.Bytes < 1 {
+		return fmt.Errorf("size of %d bytes", int64(e.Bytes))
+	}
+	var err error
+	switch e.Kind {
+	case "heap", "mapping":
+		err = e.checkStack()
+	case "global":
+		err = e.checkGlobal()
+	default:
+		err = fmt.Errorf("kind %q is not heap, mapping or global", e.Kind)
+	}
+	if err != nil {
+		return err
+	}
+	for _, run := range e.Touched {
+		if run.Count < 1 || run.Node != -1 && run.Node != 1 {
+			return errors.New(`touched: runs are "1*PAGES" for touched and "-*PAGES" for untouched pages`)
+		}
+	}
+	if err := e.Place.Check(nodes); err != nil {
+		return fmt.Errorf("place: %w", err)
+	}
+	return e.Predict.check()
+}
+
+func (e *Entry) checkStack() error {
+	if len(e.Stack) == 0 {
+		return fmt.Errorf("a %s object has no stack", e.Kind)
+	}
+	for i := range e.Stack {
+		if err := e.Stack[i].Module.check(); err != nil {
+			return fmt.Errorf("frame %d: %w", i, err)
+		}
+	}
+	if in := e.Instance; in != nil && (in.Rank < 0 || in.First < 0 || in.Count < 1) {
+		return fmt.Errorf("instance: rank %d, first %d, count %d", in.Rank, in.First, in.Count)
+	}
+	if e.Symbol != "" {
+		return fmt.Errorf("a %s object has a symbol", e.Kind)
+	}
+	return nil
+}
+
+func (e *Entry) checkGlobal() error {
+	if e.Symbol == "" || strings.ContainsFunc(e.Symbol, unicode.IsControl) {
+		return errors.New("a global object has no symbol")
+	}
+	if len(e.Stack) > 0 || e.Instance != nil {
+		return errors.New("a global object has a stack or an instance")
+	}
+	return e.Module.check()
+}
+
+func (m *Module) check() error {
+	if m.Name == "" || strings.ContainsAny(m.Name, "/") || strings.ContainsFunc(m.Name, unicode.IsControl) {
+		return fmt.Errorf("module name %q is not the base name of a file", m.Name)
+	}
+	if strings.Trim(m.BuildID, "0123456789abcdef") != "" {
+		return fmt.Errorf("build id %q is not lower-case hexadecimal", m.BuildID)
+	}
+	return nil
+}
+
+// key is equal for two entries that name the same symbol or call stack.
+func (e *Entry) key() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s|%s|%s|%s|", e.Kind, e.Symbol, e.File, e.Module)
+	for _, f := range e.Stack {
+		fmt.Fprintf(&b, "%s|%#x|", f.Module, f.Offset)
+	}
+	return b.String()
+}
+
+// meets is true where two entries of one key are of the same allocations.
+func (e *Entry) meets(o *Entry) bool {
+	a, b := e.Instance, o.Instance
+	if a == nil || b == nil {
+		return true
+	}
+	return a.Rank == b.Rank && a.First < b.First+b.Count && b.First < a.First+a.Count
+}
