@@ -1,0 +1,85 @@
+package classify
+
+import (
+	"cmp"
+	"slices"
+
+	"numaopt/internal/access"
+	"numaopt/internal/profile"
+	"numaopt/internal/topo"
+)
+
+// SerialInit is one finding of the most common fault: pages of an object that
+// serial code touches first, so that they all lie on the main thread's node,
+// and that threads of other nodes then use.
+type SerialInit struct {
+	// Group is the key of the pages, as given to FindSerialInit.
+	Group int
+	// Place, Region and Thread are of the first touch: indices into the
+	// profile's slices of these names, Place and Region -1 if not known.
+	Place, Region, Thread int
+	// Used is the pages that parallel code of a node other than their home uses,
+	// of which no node uses Even clearly most.
+	Used, Even Share
+	// Remote is the DRAM accesses to Used that were remote.
+	Remote uint64
+	// Avoidable is how many fewer there are with each page on the node that uses
+	// it most in parallel.
+	Avoidable uint64
+	// Nodes is how many nodes use the pages in parallel.
+	Nodes int
+}
+
+// FindSerialInit returns the findings, those that cost most first. group(i) is
+// the object, or group of objects, of page i; pages with a negative group are
+// left out.
+func FindSerialInit(p *profile.Profile, pages []Page, group func(i int) int) []SerialInit {
+	serial := access.SerialCode(p)
+	all := access.PageUse(p, nil)
+	parallel := access.PageUse(p, func(r *profile.Row) bool { return !serial(r) })
+	type key struct{ group, place, region, thread int }
+	found := make(map[key]*SerialInit)
+	users := make(map[key][]bool)
+	for i := range pages {
+		g, x := &p.Pages[i], &pages[i]
+		k := key{group(i), g.Place, g.Region, g.Thread}
+		if k.group < 0 || x.Class == Private || !x.SerialInit || g.Home == topo.Unknown {
+			continue
+		}
+		best, _, used := parallel.Best(i, g.Home)
+		if used == parallel.Page(i)[g.Home] {
+			continue // nobody elsewhere uses it
+		}
+		f := found[k]
+		if f == nil {
+			f = &SerialInit{Group: k.group, Place: g.Place, Region: g.Region, Thread: g.Thread}
+			found[k], users[k] = f, make([]bool, all.Nodes)
+		}
+		f.Used.add(x)
+		if x.Even {
+			f.Even.add(x)
+		}
+		here, there := all.Page(i)[g.Home], all.Page(i)[best]
+		f.Remote += x.DRAM - here
+		if there > here {
+			f.Avoidable += there - here
+		}
+		for n, c := range parallel.Page(i) {
+			users[k][n] = users[k][n] || c > 0
+		}
+	}
+	list := make([]SerialInit, 0, len(found))
+	for k, f := range found {
+		for _, u := range users[k] {
+			if u {
+				f.Nodes++
+			}
+		}
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, func(a, b SerialInit) int {
+		return cmp.Or(cmp.Compare(b.Avoidable, a.Avoidable), cmp.Compare(b.Remote, a.Remote),
+			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Thread, b.Thread))
+	})
+	return list
+}
