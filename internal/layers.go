@@ -14,7 +14,7 @@ package internal
 // A package may import packages of earlier rows only; layers_test.go holds the
 // source to it. A new package gets its row in the same change.
 var Rows = [][]string{
-	{"ident", "units", "stat", "golden", "safefile"},
+	{"ident", "units", "stat", "golden", "safefile", "programs"},
 	{"topo", "symbol"},
 	{"profile", "plan", "record"},
 	{"ingest", "access", "launch"},
