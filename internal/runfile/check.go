@@ -1,0 +1,99 @@
+package runfile
+
+import "fmt"
+
+// Check reports the first rule of the format that r breaks.
+func (r Run) Check() error {
+	switch r.Mode {
+	case Track, Apply, Bind:
+	default:
+		return fmt.Errorf("mode %q is not track, apply or bind", r.Mode)
+	}
+	if r.System != Linux && r.System != Emulated {
+		return fmt.Errorf("system %q is not linux or emulated", r.System)
+	}
+	if len(r.Nodes) > 64 {
+		return fmt.Errorf("%d nodes are more than 64", len(r.Nodes))
+	}
+	for i, c := range r.CPUs {
+		if c.ID < 0 || c.Node < 0 || c.Node >= len(r.Nodes) {
+			return fmt.Errorf("rank %d: CPU %d is on node %d of %d", i, c.ID, c.Node, len(r.Nodes))
+		}
+	}
+	for i, o := range r.Objects {
+		if err := r.checkObject(o); err != nil {
+			return fmt.Errorf("object %d (%s): %w", i, o.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkObject reports the first rule that o breaks.
+func (r Run) checkObject(o Object) error {
+	switch {
+	case o.Kind != Heap && o.Kind != Mapping && o.Kind != Global:
+		return fmt.Errorf("kind %q is not heap, mapping or global", o.Kind)
+	case (o.Kind == Global) != (o.Symbol != nil):
+		return fmt.Errorf("kind %s and symbol do not fit", o.Kind)
+	case o.Kind != Global && len(o.Frames) == 0:
+		return fmt.Errorf("no frames")
+	case o.Count < 1 || o.First < 0 || o.Rank < -1:
+		return fmt.Errorf("rank %d, first %d, count %d", o.Rank, o.First, o.Count)
+	case o.MinBytes > o.MaxBytes:
+		return fmt.Errorf("sizes %d to %d", o.MinBytes, o.MaxBytes)
+	}
+	for k, spans := range o.Frames {
+		if len(spans) == 0 {
+			return fmt.Errorf("frame %d has no addresses", k)
+		}
+		for _, s := range spans {
+			if s.Module < 0 || s.Module >= len(r.Modules) || s.Lo >= s.Hi {
+				return fmt.Errorf("frame %d: [%#x,%#x) of module %d of %d", k, s.Lo, s.Hi, s.Module, len(r.Modules))
+			}
+		}
+	}
+	if s := o.Symbol; s != nil && (s.Module < 0 || s.Module >= len(r.Modules) || s.Bytes == 0) {
+		return fmt.Errorf("symbol of %d bytes in module %d of %d", s.Bytes, s.Module, len(r.Modules))
+	}
+	if err := r.checkPolicy(o); err != nil {
+		return err
+	}
+	return checkRuns("touched", o.Touched, 2)
+}
+
+// checkPolicy reports a policy whose argument does not fit the nodes.
+func (r Run) checkPolicy(o Object) error {
+	nodes := len(r.Nodes)
+	switch o.Policy {
+	case PolicyBind:
+		if o.Node < 0 || o.Node >= nodes {
+			return fmt.Errorf("bind to node %d of %d", o.Node, nodes)
+		}
+	case PolicyInterleave:
+		if o.Mask == 0 || (nodes < 64 && o.Mask>>nodes != 0) {
+			return fmt.Errorf("interleave over node mask %#x of %d nodes", o.Mask, nodes)
+		}
+	case PolicyBlockCyclic:
+		if o.Block == 0 {
+			return fmt.Errorf("block-cyclic with a block of 0 bytes")
+		}
+	case PolicyXWise:
+	case PolicyPages:
+		if len(o.Map) == 0 {
+			return fmt.Errorf("pages without a map")
+		}
+	default:
+		return fmt.Errorf("policy %q is not known", o.Policy)
+	}
+	return checkRuns("map", o.Map, nodes)
+}
+
+// checkRuns reports a run that is empty or names a node that does not exist.
+func checkRuns(what string, runs []Pages, nodes int) error {
+	for i, p := range runs {
+		if p.Count < 1 || p.Node < -1 || p.Node >= nodes {
+			return fmt.Errorf("%s: run %d is %d pages on node %d of %d", what, i, p.Count, p.Node, nodes)
+		}
+	}
+	return nil
+}

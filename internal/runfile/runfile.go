@@ -1,0 +1,160 @@
+// Package runfile is the contract between the Go side and runtime-c: the text
+// that tells the preload library what to do in one run of a program, and the
+// environment that carries it there.
+//
+// # Format
+//
+// Lines of fields separated by one space; a path or a name comes last on its
+// line and reaches to its end. The first line is `numaopt-run 1`. The runtime
+// skips lines whose first word it does not know.
+//
+//	mode track|apply|bind
+//	sys linux|emulated
+//	mark 0|1
+//	page-ranges COUNT
+//	cpu ID NODE               one per rank; rank r is bound to line r mod count
+//	node ORDINAL OSNUMBER
+//	pinned TEXT
+//	only OFFSET PATH
+//	summary PATH
+//	module M BUILDID|- PATH
+//	object ID KIND RANK FIRST COUNT MINBYTES MAXBYTES POLICY ARG NAME
+//	frame ID K M LO HI
+//	symbol ID M VADDR BYTES
+//	map ID RUNS
+//	touched ID RUNS
+//
+// Numbers are decimal; addresses and node masks are hexadecimal with 0x. The
+// files of testdata/run are read by the tests of both sides.
+package runfile
+
+import "strings"
+
+// Version is the format's version, on its first line.
+const Version = 1
+
+// Mode is what the runtime does.
+type Mode string
+
+// The modes.
+const (
+	Track Mode = "track" // tell the emulator of threads, loops and objects; place objects, if any
+	Apply Mode = "apply" // place objects and bind threads
+	Bind  Mode = "bind"  // bind threads only
+)
+
+// System is who answers memory policy calls.
+type System string
+
+// The systems.
+const (
+	Linux    System = "linux"
+	Emulated System = "emulated" // the emulator's plugin, by magic system calls
+)
+
+// CPU is where the thread of one rank runs.
+type CPU struct {
+	ID   int // the operating system's number
+	Node int // ordinal, index in Run.Nodes
+}
+
+// FuncOffset is the entry of a function: an ELF virtual address in a module.
+type FuncOffset struct {
+	Path   string
+	Offset uint64
+}
+
+// Module is an ELF file that frames and symbols refer to by index.
+type Module struct {
+	BuildID string // lower-case hex; empty is none
+	Path    string // absolute
+}
+
+// Span is the addresses [Lo, Hi) of one module in which a return address minus
+// one must lie.
+type Span struct {
+	Module int // index in Run.Modules
+	Lo, Hi uint64
+}
+
+// Symbol is a global: Bytes from VAddr of a module.
+type Symbol struct {
+	Module int
+	VAddr  uint64
+	Bytes  uint64
+}
+
+// Pages is Count consecutive pages on Node; Node -1 leaves them alone.
+type Pages struct {
+	Node, Count int
+}
+
+// Policy is the family of a distribution.
+type Policy string
+
+// The policies; Object's fields say which argument each takes.
+const (
+	PolicyBind        Policy = "bind"
+	PolicyInterleave  Policy = "interleave"
+	PolicyBlockCyclic Policy = "block-cyclic"
+	PolicyXWise       Policy = "x-wise"
+	PolicyPages       Policy = "pages"
+)
+
+// Kind is how an object is recognised.
+type Kind string
+
+// The kinds.
+const (
+	Heap    Kind = "heap"
+	Mapping Kind = "mapping"
+	Global  Kind = "global"
+)
+
+// Object is one object to place. Nodes are ordinals.
+type Object struct {
+	ID   int // as summary lines name it
+	Name string
+	Kind Kind
+	// Rank made the allocations that are meant; -1 is every allocation of the
+	// stack, each placed by itself. Count > 1: the instances First to
+	// First+Count-1 are one array in the order of their ordinals.
+	Rank, First, Count int
+	MinBytes, MaxBytes uint64 // sizes that match, both inclusive
+	Policy             Policy
+	Node               int    // for bind
+	Mask               uint64 // for interleave: bit n is node n
+	Block              uint64 // for block-cyclic, in bytes
+	Map                []Pages
+	// Touched is which pages were seen touched, as runs of Node 1 (touched) and
+	// -1 (not); empty is all.
+	Touched []Pages
+	// Frames names a Heap or Mapping object: Frames[k] are the alternatives for
+	// frame k, 0 is innermost.
+	Frames [][]Span
+	Symbol *Symbol // names a Global
+}
+
+// Run is one run file.
+type Run struct {
+	Mode   Mode
+	System System
+	// Mark makes the runtime open the lab's counting windows.
+	Mark bool
+	// PageRanges is the most memory areas that placing may add; 0 is the
+	// runtime's own limit.
+	PageRanges int
+	CPUs       []CPU // by rank
+	Nodes      []int // operating system's number of each ordinal
+	// Pinned says who binds threads instead of numaopt; empty is numaopt.
+	Pinned  string
+	Only    []FuncOffset
+	Summary string // path for JSON lines; empty is text on stderr
+	Modules []Module
+	Objects []Object
+}
+
+// line makes a text fit to end a line: line breaks become spaces.
+func line(s string) string {
+	return strings.NewReplacer("\n", " ", "\r", " ", "\x00", " ").Replace(s)
+}
