@@ -69,7 +69,7 @@ func code(offset uint64, symbol, file string, line int) ident.Code {
 }
 
 func draw(p *profile.Profile, line string) {
-	head, picture, ok := strings.Cut(line, ":")
+	head, picture, ok := strings.Cut(line, ": ")
 	words := strings.Fields(head)
 	if !ok || len(words) < 2 {
 		panic(fmt.Sprintf("profiletest: %q: want \"name kind: pages\"", line))

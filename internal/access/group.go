@@ -1,0 +1,184 @@
+package access
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+
+	"numaopt/internal/ident"
+	"numaopt/internal/profile"
+	"numaopt/internal/units"
+)
+
+// Group is the objects that a reader takes for one: all allocations of a call
+// stack, a symbol, all stacks, the program's image.
+type Group struct {
+	Kind profile.Kind
+	// Name is unique among the groups of its kind: where sites share a name, the
+	// caller in which their call stacks differ follows it.
+	Name    string
+	Objects []int // indices into the profile's objects, ascending; never empty
+	// Bytes is the most that was allocated at one time, as far as the profile
+	// knows; 0 for stacks, image and unknown memory.
+	Bytes units.Bytes
+}
+
+// Groups returns the groups of p's objects and for each object the index of its
+// group.
+func Groups(p *profile.Profile) (groups []Group, of []int) {
+	type key struct {
+		kind         profile.Kind
+		site, module int
+		symbol       string
+		offset       uint64
+	}
+	index := make(map[key]int)
+	of = make([]int, len(p.Objects))
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		k := key{kind: o.Kind, site: -1, module: -1}
+		name := o.Name
+		switch o.Kind {
+		case profile.Stack:
+			name = "thread stacks"
+		case profile.Image:
+			name = "program and libraries"
+		case profile.Unknown:
+			name = "unknown memory"
+		case profile.Global:
+			k.module, k.symbol, k.offset = o.Module, o.Symbol, o.Offset
+		default:
+			if k.site = o.Site; o.Site < 0 {
+				k.symbol = o.Name // without a call stack the name is all there is
+			}
+		}
+		g, ok := index[k]
+		if !ok {
+			g = len(groups)
+			index[k] = g
+			groups = append(groups, Group{Kind: o.Kind, Name: name})
+		}
+		groups[g].Objects = append(groups[g].Objects, i)
+		of[i] = g
+	}
+	for i := range groups {
+		if k := groups[i].Kind; !k.Private() && k != profile.Unknown {
+			groups[i].Bytes = peak(p, groups[i].Objects)
+		}
+	}
+	tellApart(p, groups)
+	return groups, of
+}
+
+// peak adds up, for each rank, the instances that live at the same time, and
+// takes the most: an instance that does not overlap an earlier one is the same
+// buffer again.
+func peak(p *profile.Profile, objects []int) units.Bytes {
+	order := slices.Clone(objects)
+	slices.SortFunc(order, func(a, b int) int {
+		x, y := &p.Objects[a], &p.Objects[b]
+		return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Ordinal, y.Ordinal))
+	})
+	var sum, most, live int64
+	for i, o := range order {
+		x := &p.Objects[o]
+		if i > 0 && p.Objects[order[i-1]].Rank != x.Rank {
+			sum, most, live = sum+most, 0, 0
+		}
+		if !x.Overlaps {
+			live = 0
+		}
+		live += x.Bytes
+		most = max(most, live)
+	}
+	return units.Bytes(sum + most)
+}
+
+// tellApart gives groups of one kind and one name different names.
+func tellApart(p *profile.Profile, groups []Group) {
+	type key struct {
+		kind profile.Kind
+		name string
+	}
+	same := make(map[key][]int)
+	for i, g := range groups {
+		k := key{g.Kind, g.Name}
+		same[k] = append(same[k], i)
+	}
+	for _, list := range same {
+		if len(list) < 2 {
+			continue
+		}
+		depth := firstDifference(p, groups, list)
+		taken := make(map[string]int)
+		for _, i := range list {
+			o := &p.Objects[groups[i].Objects[0]]
+			name := groups[i].Name
+			switch {
+			case o.Site >= 0 && depth >= 0 && depth < len(p.Sites[o.Site].Frames):
+				name += " from " + CodeName(p, p.Sites[o.Site].Frames[depth])
+			case o.Site < 0 && o.Module >= 0:
+				name += " of " + path.Base(p.Modules[o.Module].Path)
+			}
+			if taken[name]++; taken[name] > 1 {
+				name = fmt.Sprintf("%s #%d", name, taken[name])
+			}
+			groups[i].Name = name
+		}
+	}
+}
+
+// firstDifference returns the first frame whose text is not the same in the call
+// stacks of all groups in list; -1 if there is none.
+func firstDifference(p *profile.Profile, groups []Group, list []int) int {
+	frames := func(i int) []ident.Code {
+		if s := p.Objects[groups[i].Objects[0]].Site; s >= 0 {
+			return p.Sites[s].Frames
+		}
+		return nil
+	}
+	for depth := 0; ; depth++ {
+		text := make(map[string]bool)
+		deeper := false
+		for _, i := range list {
+			if f := frames(i); depth < len(f) {
+				deeper = true
+				text[CodeName(p, f[depth])] = true
+			} else {
+				text[""] = true
+			}
+		}
+		if !deeper {
+			return -1
+		}
+		if len(text) > 1 {
+			return depth
+		}
+	}
+}
+
+// CodeName is how a reader finds c: "file.c:42 (f)", failing that the symbol,
+// failing that "module+0x1234"; "?" where nothing is known.
+func CodeName(p *profile.Profile, c ident.Code) string {
+	if len(c.Inlined) > 0 {
+		l := c.Inlined[0]
+		switch {
+		case l.File != "" && l.Line > 0 && l.Function != "":
+			return fmt.Sprintf("%s:%d (%s)", path.Base(l.File), l.Line, withoutArguments(l.Function))
+		case l.File != "" && l.Line > 0:
+			return fmt.Sprintf("%s:%d", path.Base(l.File), l.Line)
+		case l.Function != "":
+			return withoutArguments(l.Function)
+		}
+	}
+	switch {
+	case c.Symbol != "" && c.Module >= 0:
+		return fmt.Sprintf("%s in %s", c.Symbol, path.Base(p.Modules[c.Module].Path))
+	case c.Symbol != "":
+		return c.Symbol
+	case c.Module >= 0:
+		return fmt.Sprintf("%s+%#x", path.Base(p.Modules[c.Module].Path), c.Offset)
+	}
+	return "?"
+}
