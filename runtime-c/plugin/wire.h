@@ -55,6 +55,8 @@ enum nmo_op {
     NMO_NOTE = 14,
     /* (const char *text): who binds threads other than numaopt, e.g. "OMP_PROC_BIND=close". */
     NMO_PINNED = 15,
+    /* (rank, cpu, node, pinned): another thread has moved the thread of rank. */
+    NMO_THREAD_MOVED = 16,
 };
 
 /* One slot of the table of small allocations: open addressing, slot of a page

@@ -1,0 +1,68 @@
+/* alloc.c: what is done about a block: site, event, place. */
+#include "alloc.h"
+
+#include <errno.h>
+
+#include "sys.h"
+
+static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nmo_kind kind, bool place) {
+    uint64_t offset = 0;
+    struct nmo_object *object = NULL;
+    if (place && nmo_run.nobjects)
+        object = nmo_object_next(site, nmo_thread_rank(), live->bytes, kind, &offset);
+    if (!object && !nmo_track)
+        return;
+    if (object) {
+        live->object = (uint32_t)(object - nmo_run.objects) + 1;
+        live->offset = offset;
+        live->ranges = nmo_place_block(object, live->addr, live->bytes, offset);
+    }
+    if (nmo_live_add(live))
+        nmo_malloc_watch_free();
+    else
+        nmo_warn("too many live objects: the rest is neither followed nor read back", "");
+}
+
+static void made(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, enum nmo_kind kind, bool place) {
+    int keep = errno;
+    nmo_self.quiet = true;
+    struct nmo_site *site = nmo_stack_site(caller);
+    struct nmo_live live = {.addr = addr, .bytes = bytes};
+    if (site) {
+        if (nmo_track)
+            nmo_track_alloc(site, addr, bytes, kind, &live);
+        if (!nmo_track || bytes >= NMO_SMALL)
+            place_and_keep(site, &live, kind, place);
+    }
+    nmo_self.quiet = false;
+    errno = keep;
+}
+
+void *nmo_alloc_heap(const struct nmo_caller *caller, void *p, size_t bytes) {
+    if (!p || nmo_self.quiet || nmo_self.in_alloc)
+        return p;
+    if (nmo_track || nmo_object_possible(caller->ra, bytes, NMO_HEAP))
+        made(caller, (uintptr_t)p, bytes, NMO_HEAP, true);
+    return p;
+}
+
+void nmo_alloc_mapping(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, bool place) {
+    if (nmo_self.quiet || nmo_self.in_alloc || bytes < NMO_SMALL)
+        return;
+    if (nmo_track || (place && nmo_object_possible(caller->ra, bytes, NMO_MAPPING)))
+        made(caller, addr, bytes, NMO_MAPPING, place);
+}
+
+void nmo_alloc_gone(uintptr_t addr) {
+    struct nmo_live live;
+    if (nmo_self.quiet || !nmo_live_take(addr, &live))
+        return;
+    int keep = errno;
+    nmo_self.quiet = true;
+    if (live.object)
+        nmo_place_end(&nmo_run.objects[live.object - 1], live.addr, live.bytes, live.offset, live.ranges, true);
+    if (nmo_track)
+        nmo_track_free(&live);
+    nmo_self.quiet = false;
+    errno = keep;
+}

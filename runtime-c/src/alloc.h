@@ -1,0 +1,13 @@
+/* alloc.h: between the hooks and what is done about a block. Both keep errno. */
+#ifndef NMO_ALLOC_H
+#define NMO_ALLOC_H
+
+#include "nmo.h"
+
+/* A block was allocated; returns p, which may be NULL. */
+void *nmo_alloc_heap(const struct nmo_caller *caller, void *p, size_t bytes);
+void nmo_alloc_mapping(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, bool place);
+/* The block that begins at addr is about to go; nothing where it is not known. */
+void nmo_alloc_gone(uintptr_t addr);
+
+#endif

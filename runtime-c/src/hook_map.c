@@ -1,0 +1,60 @@
+/* hook_map.c: the program's own mappings; those of libc and of the allocator
+ * are not seen here or are passed on. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "alloc.h"
+#include "nmo.h"
+#include "sys.h"
+
+static void *result(long ret) {
+    if (ret < 0 && ret > -4096) {
+        errno = (int)-ret;
+        return MAP_FAILED;
+    }
+    return (void *)ret;
+}
+
+__attribute__((noinline)) static void *map(const struct nmo_caller *caller, void *at, size_t bytes, int prot, int flags,
+                                           int fd, off_t offset) {
+    if (nmo_state == NMO_READY && flags & MAP_FIXED && at)
+        nmo_alloc_gone((uintptr_t)at);
+    void *got = result(nmo_sys_call(SYS_mmap, (long)at, (long)bytes, prot, flags, fd, offset));
+    if (got != MAP_FAILED && nmo_state == NMO_READY)
+        nmo_alloc_mapping(caller, (uintptr_t)got, bytes, flags & MAP_ANONYMOUS);
+    return got;
+}
+
+NMO_EXPORT void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset) {
+    struct nmo_caller caller = NMO_CALLER();
+    return map(&caller, at, bytes, prot, flags, fd, offset);
+}
+
+NMO_EXPORT void *mmap64(void *at, size_t bytes, int prot, int flags, int fd, off64_t offset) {
+    struct nmo_caller caller = NMO_CALLER();
+    return map(&caller, at, bytes, prot, flags, fd, offset);
+}
+
+NMO_EXPORT int munmap(void *at, size_t bytes) {
+    if (nmo_state == NMO_READY && nmo_live_known((uintptr_t)at))
+        nmo_alloc_gone((uintptr_t)at);
+    return result(nmo_sys_call(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0)) == MAP_FAILED ? -1 : 0;
+}
+
+NMO_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, ...) {
+    struct nmo_caller caller = NMO_CALLER();
+    va_list ap;
+    va_start(ap, flags);
+    void *to = flags & (MREMAP_FIXED | 4 /* MREMAP_DONTUNMAP */) ? va_arg(ap, void *) : NULL;
+    va_end(ap);
+    bool known = nmo_state == NMO_READY && nmo_live_known((uintptr_t)at);
+    if (known)
+        nmo_alloc_gone((uintptr_t)at);
+    void *got = result(nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0));
+    if (got != MAP_FAILED && nmo_state == NMO_READY)
+        nmo_alloc_mapping(&caller, (uintptr_t)got, bytes, true);
+    return got;
+}

@@ -1,0 +1,99 @@
+/* init.c: start-up and its order.
+ *
+ * 1. the run file, by raw system calls: nothing of libc is needed or disturbed;
+ * 2. the seam and the view, while the thread still has its original mask;
+ * 3. the modules: which also places globals, before anyone touches them;
+ * 4. the main thread's rank and CPU;
+ * 5. the hooks' thresholds: only now does malloc look;
+ * 6. the lab's mark last, so that our own start-up is not counted.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../plugin/wire.h"
+#include "nmo.h"
+#include "sys.h"
+
+enum nmo_state nmo_state = NMO_BOOT;
+const struct nmo_sys *nmo_sys = &nmo_sys_linux;
+int nmo_pid;
+
+static void after_fork(void) {
+    if (nmo_state != NMO_READY)
+        return;
+    nmo_pid = nmo_sys_pid();
+    nmo_thread_child();
+    nmo_stats_child();
+    nmo_mark(NMO_MARK_PROGRAM_START);
+}
+
+static bool read_run(const char *path) {
+    char *text;
+    size_t bytes;
+    NMO_TEXT(line, 500);
+    long err = nmo_sys_read_file(path, &text, &bytes);
+    const char *why = err ? nmo_errno_name(-err) : "";
+    int bad = 0;
+    if (!err && !bytes) {
+        why = "it is empty";
+        bad = 1;
+    }
+    if (!err && !bad) {
+        void *space = nmo_sys_map(nmo_run_space(text, bytes));
+        bad = space ? nmo_run_parse(&nmo_run, text, bytes, space, &why) : 1;
+        if (!space)
+            why = "out of memory";
+    }
+    if (!err && !bad)
+        return true;
+    nmo_text_add(&line, path);
+    if (bad) {
+        nmo_text_add(&line, ":");
+        nmo_text_number(&line, (uint64_t)bad);
+    }
+    nmo_text_add(&line, ": ");
+    nmo_text_add(&line, why);
+    nmo_text_add(&line, ": the program runs as it is");
+    nmo_say(nmo_text_end(&line));
+    return false;
+}
+
+static void start(void) {
+    nmo_sys = nmo_run.emulated ? &nmo_sys_emu : &nmo_sys_linux;
+    nmo_pid = nmo_sys_pid();
+    nmo_view_init();
+    nmo_mark_init();
+    if (nmo_run.mode == NMO_MODE_TRACK)
+        nmo_track_init();
+    nmo_module_scan();
+    nmo_track_range();
+    if ((nmo_track || nmo_run.nobjects) && nmo_live_init())
+        nmo_warn("no memory for the table of objects: nothing is placed", "");
+    nmo_state = NMO_READY;
+    nmo_thread_init();
+    pthread_atfork(NULL, NULL, after_fork);
+    nmo_object_init();
+    if (nmo_track)
+        nmo_malloc_watch_free();
+    nmo_mark(NMO_MARK_PROGRAM_START);
+}
+
+__attribute__((constructor)) static void nmo_init(void) {
+    nmo_malloc_init();
+    nmo_self.quiet = true;
+    const char *path = getenv("NUMAOPT_RUN");
+    if (!path || !*path) {
+        nmo_say("NUMAOPT_RUN is not set: the program runs as it is");
+        nmo_state = NMO_OFF;
+    } else if (!read_run(path)) {
+        nmo_state = NMO_OFF;
+    } else {
+        start();
+    }
+    nmo_self.quiet = false;
+}
+
+__attribute__((destructor)) static void nmo_end(void) {
+    nmo_stats_finish();
+}

@@ -1,0 +1,99 @@
+/* live.c: blocks that are objects, by address. Open addressing in buckets; a
+ * bucket counts the blocks that had to go past it, so a search ends early and
+ * nothing is ever rehashed. No locks: the thread that frees a block owns it. */
+#include "nmo.h"
+#include "sys.h"
+
+enum { SLOTS = 4, BUSY = 1 };
+struct bucket {
+    uint32_t passed; /* blocks that went past this bucket */
+    struct nmo_live slot[SLOTS];
+};
+
+static struct bucket *table;
+static size_t mask;
+uint64_t nmo_live_count;
+
+int nmo_live_init(void) {
+    size_t buckets = nmo_track ? 1 << 18 : 1 << 16;
+    table = nmo_sys_map(buckets * sizeof *table);
+    mask = buckets - 1;
+    return table ? 0 : -1;
+}
+
+static size_t home(uintptr_t addr) {
+    return (size_t)((addr >> 4) * 0x9E3779B97F4A7C15ull >> 32) & mask;
+}
+
+bool nmo_live_add(const struct nmo_live *live) {
+    if (!table)
+        return false;
+    size_t b = home(live->addr);
+    for (size_t tries = 0; tries < 4096 && tries <= mask; tries++, b = (b + 1) & mask) {
+        for (int i = 0; i < SLOTS; i++) {
+            uintptr_t none = 0;
+            struct nmo_live *slot = &table[b].slot[i];
+            if (__atomic_load_n(&slot->addr, __ATOMIC_RELAXED) ||
+                !__atomic_compare_exchange_n(&slot->addr, &none, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                continue;
+            slot->bytes = live->bytes;
+            slot->object = live->object;
+            slot->slot = live->slot;
+            slot->ranges = live->ranges;
+            slot->offset = live->offset;
+            __atomic_store_n(&slot->addr, live->addr, __ATOMIC_RELEASE);
+            __atomic_fetch_add(&nmo_live_count, 1, __ATOMIC_RELAXED);
+            return true;
+        }
+        __atomic_fetch_add(&table[b].passed, 1, __ATOMIC_RELEASE);
+    }
+    for (size_t tries = 0; tries < 4096 && tries <= mask; tries++) {
+        b = (b - 1) & mask;
+        __atomic_fetch_sub(&table[b].passed, 1, __ATOMIC_RELEASE);
+    }
+    return false;
+}
+
+static struct nmo_live *find(uintptr_t addr, size_t *at) {
+    for (size_t b = home(addr);; b = (b + 1) & mask) {
+        for (int i = 0; i < SLOTS; i++)
+            if (__atomic_load_n(&table[b].slot[i].addr, __ATOMIC_ACQUIRE) == addr) {
+                *at = b;
+                return &table[b].slot[i];
+            }
+        if (!__atomic_load_n(&table[b].passed, __ATOMIC_ACQUIRE))
+            return NULL;
+    }
+}
+
+bool nmo_live_known(uintptr_t addr) {
+    size_t at;
+    return addr > BUSY && table && find(addr, &at);
+}
+
+bool nmo_live_take(uintptr_t addr, struct nmo_live *out) {
+    size_t at;
+    if (addr <= BUSY || !table)
+        return false;
+    struct nmo_live *slot = find(addr, &at);
+    if (!slot)
+        return false;
+    uintptr_t expected = addr;
+    *out = *slot;
+    if (!__atomic_compare_exchange_n(&slot->addr, &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    out->addr = addr;
+    for (size_t b = home(addr); b != at; b = (b + 1) & mask)
+        __atomic_fetch_sub(&table[b].passed, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&nmo_live_count, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+void nmo_live_each(void (*call)(const struct nmo_live *live)) {
+    for (size_t b = 0; table && b <= mask; b++)
+        for (int i = 0; i < SLOTS; i++) {
+            struct nmo_live live = table[b].slot[i];
+            if (live.addr > BUSY)
+                call(&live);
+        }
+}

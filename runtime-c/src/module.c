@@ -1,0 +1,192 @@
+/* module.c: which ELF files are in the process, and which of the run file's
+ * modules they are: by build id where both have one, else by base name; the
+ * program itself by real path. */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/syscall.h>
+
+#include "../plugin/wire.h"
+#include "nmo.h"
+#include "sys.h"
+
+enum { MAX_LOADED = 2048, MAX_BUILD_ID = 64, PATH_BYTES = 4096 };
+
+uintptr_t nmo_text_lo, nmo_text_hi;
+
+/* Append only: readers take no lock. A file that went has hi = 0. */
+static struct nmo_loaded loaded[MAX_LOADED];
+static int nloaded;
+static char program_path[PATH_BYTES];
+
+static unsigned long long seen_adds, seen_subs;
+static int scanning;
+static bool changed;
+static int present[MAX_LOADED]; /* by scan number */
+static int scan_number;
+
+static const char *base_name(const char *path) {
+    const char *base = path;
+    for (; *path; path++)
+        if (*path == '/')
+            base = path + 1;
+    return base;
+}
+
+/* Build id of a loaded file in hex; "" is none. */
+static void build_id_of(const struct dl_phdr_info *info, char *hex) {
+    *hex = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        if (ph->p_type != PT_NOTE)
+            continue;
+        const char *at = (const char *)(info->dlpi_addr + ph->p_vaddr), *end = at + ph->p_memsz;
+        while (end - at >= (long)sizeof(ElfW(Nhdr))) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            size_t name = (note->n_namesz + 3u) & ~3u, desc = (note->n_descsz + 3u) & ~3u;
+            const unsigned char *id = (const unsigned char *)at + sizeof *note + name;
+            if ((size_t)(end - at) < sizeof *note + name + desc)
+                break;
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && note->n_descsz < MAX_BUILD_ID) {
+                for (unsigned b = 0; b < note->n_descsz; b++) {
+                    *hex++ = "0123456789abcdef"[id[b] >> 4];
+                    *hex++ = "0123456789abcdef"[id[b] & 15];
+                }
+                *hex = 0;
+                return;
+            }
+            at += sizeof *note + name + desc;
+        }
+    }
+}
+
+static bool is_program(const char *path) {
+    return nmo_mem_equal(path, "-") || nmo_mem_equal(path, "/proc/self/exe");
+}
+
+static bool is_module(const struct nmo_module *m, const struct nmo_loaded *in, const char *build_id) {
+    if (is_program(m->path))
+        return !*in->path;
+    if (*m->build_id && *build_id)
+        return nmo_mem_equal(m->build_id, build_id);
+    const char *path = *in->path ? in->path : program_path;
+    return nmo_mem_equal(base_name(m->path), base_name(path));
+}
+
+static void describe(struct nmo_loaded *in, const struct dl_phdr_info *info) {
+    *in = (struct nmo_loaded){.base = info->dlpi_addr, .lo = UINTPTR_MAX, .path = info->dlpi_name ? info->dlpi_name : ""};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        uintptr_t lo = info->dlpi_addr + ph->p_vaddr, hi = lo + ph->p_memsz;
+        if (ph->p_type == PT_LOAD) {
+            in->lo = lo < in->lo ? lo : in->lo;
+            in->hi = hi > in->hi ? hi : in->hi;
+            if (ph->p_flags & PF_W && in->nwritable < 4)
+                in->writable[in->nwritable++] = (struct nmo_segment){lo, lo + ph->p_filesz, hi};
+        } else if (ph->p_type == PT_GNU_RELRO) {
+            in->relro_lo = lo, in->relro_hi = hi;
+        } else if (ph->p_type == PT_GNU_EH_FRAME) {
+            in->eh_frame_hdr = (const void *)lo;
+        }
+    }
+}
+
+static void resolve_run(struct nmo_loaded *in, const char *build_id) {
+    for (int i = 0; i < nmo_run.nmodules; i++) {
+        struct nmo_module *m = &nmo_run.modules[i];
+        if (!m->loaded && is_module(m, in, build_id)) {
+            m->base = in->base;
+            m->loaded = true;
+            for (int o = 0; o < nmo_run.nobjects; o++)
+                if (nmo_run.objects[o].kind == NMO_GLOBAL && nmo_run.objects[o].module == i)
+                    nmo_place_global(&nmo_run.objects[o], in);
+        }
+    }
+    for (int i = 0; i < nmo_run.nonly; i++) {
+        struct nmo_only *only = &nmo_run.only[i];
+        const char *path = *in->path ? in->path : program_path;
+        if (!only->address && (is_program(only->path) ? !*in->path : nmo_mem_equal(base_name(only->path), base_name(path))))
+            only->address = in->base + only->offset;
+    }
+}
+
+static void tell(const struct nmo_loaded *in) {
+    if (nmo_run.emulated)
+        nmo_emu(NMO_MODULE, in->base, (uintptr_t)(*in->path ? in->path : program_path), 0, 0, 0);
+}
+
+static int find_same(const struct nmo_loaded *in) {
+    for (int i = 0; i < nloaded; i++)
+        if (loaded[i].hi == in->hi && loaded[i].base == in->base && loaded[i].path == in->path)
+            return i;
+    return -1;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size, (void)unused;
+    if (scan_number > 1 && info->dlpi_adds == seen_adds && info->dlpi_subs == seen_subs && !changed)
+        return 1;
+    seen_adds = info->dlpi_adds;
+    seen_subs = info->dlpi_subs;
+    changed = true;
+    struct nmo_loaded in;
+    describe(&in, info);
+    int i = find_same(&in);
+    if (i < 0) {
+        if (nloaded == MAX_LOADED)
+            return 1;
+        i = nloaded;
+        loaded[i] = in;
+        __atomic_store_n(&nloaded, i + 1, __ATOMIC_RELEASE);
+        char id[2 * MAX_BUILD_ID];
+        build_id_of(info, id);
+        tell(&in);
+        resolve_run(&in, id);
+        uintptr_t own = (uintptr_t)&nmo_module_scan;
+        if (own >= in.lo && own < in.hi) {
+            nmo_text_lo = in.lo;
+            nmo_text_hi = in.hi;
+        }
+    }
+    present[i] = scan_number;
+    return 0;
+}
+
+/* Modules of the run in files that were unloaded are no longer where they were. */
+static void forget_gone(void) {
+    for (int i = 0; i < nloaded; i++) {
+        if (!loaded[i].hi || present[i] == scan_number)
+            continue;
+        loaded[i].hi = 0;
+        for (int m = 0; m < nmo_run.nmodules; m++)
+            if (nmo_run.modules[m].loaded && nmo_run.modules[m].base == loaded[i].base)
+                nmo_run.modules[m].loaded = false;
+    }
+}
+
+bool nmo_module_scan(void) {
+    if (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE))
+        return false;
+    if (!program_path[0])
+        nmo_sys_call(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)program_path, PATH_BYTES - 1, 0, 0);
+    changed = false;
+    scan_number++;
+    nmo_emu_pause();
+    dl_iterate_phdr(visit, NULL);
+    nmo_emu_resume();
+    if (changed)
+        forget_gone();
+    bool result = changed;
+    __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
+    return result;
+}
+
+const struct nmo_loaded *nmo_module_of(uintptr_t address) {
+    int n = __atomic_load_n(&nloaded, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < n; i++)
+        if (address >= loaded[i].lo && address < loaded[i].hi)
+            return &loaded[i];
+    return NULL;
+}

@@ -1,0 +1,360 @@
+/* nmo.h: types and all cross-file functions of the runtime, grouped under the
+ * file that defines them.
+ *
+ * The manners of a guest in somebody else's process:
+ *  - memory comes from static tables and from raw mmap, never from malloc;
+ *  - the program is called, and the stack unwound, with no lock of ours held;
+ *  - messages go through log.c; stdio stays the program's;
+ *  - each hook leaves errno as the real function set it;
+ *  - any failure switches off what failed and leaves the program as it would
+ *    have been: abort and exit are the program's words, not ours;
+ *  - no libc function is called on a hot path, so that under emulation no
+ *    access of ours is counted as one of the program's.
+ */
+#ifndef NMO_H
+#define NMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define NMO_EXPORT __attribute__((visibility("default")))
+#define NMO_LIKELY(x) __builtin_expect(!!(x), 1)
+#define NMO_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define NMO_MAX_CPUS 4096  /* CPU numbers that a mask can hold */
+#define NMO_MAX_NODES 64   /* node ordinals; a mask of them is one word */
+#define NMO_MAX_RANKS 4096 /* threads alive at once that have a rank of their own */
+#define NMO_MAX_FRAMES 64  /* return addresses of one call stack */
+#define NMO_SMALL 4096     /* allocations below this are no objects of their own */
+
+/* ---- states ---------------------------------------------------------------- */
+
+/* boot: the loader still works, every hook passes through. ready: the run file
+ * is in force. off: inert for good. */
+enum nmo_state { NMO_BOOT, NMO_READY, NMO_OFF };
+extern enum nmo_state nmo_state;
+
+/* ---- mem.h: what libc would do ---------------------------------------------- */
+
+static inline void nmo_mem_copy(void *to, const void *from, size_t bytes) {
+    char *t = to;
+    const char *f = from;
+    while (bytes--)
+        *t++ = *f++;
+}
+
+static inline void nmo_mem_zero(void *to, size_t bytes) {
+    char *t = to;
+    while (bytes--)
+        *t++ = 0;
+}
+
+static inline size_t nmo_mem_length(const char *s) {
+    size_t n = 0;
+    while (s[n])
+        n++;
+    return n;
+}
+
+static inline bool nmo_mem_equal(const char *a, const char *b) {
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* ---- lock.h: a lock that fork can reset -------------------------------------- */
+
+typedef struct {
+    int held;
+} nmo_lock;
+
+void nmo_lock_take(nmo_lock *lock);
+static inline void nmo_lock_release(nmo_lock *lock) {
+    __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- log.c ------------------------------------------------------------------- */
+
+/* Text under construction; what does not fit is cut. */
+struct nmo_text {
+    size_t used, size;
+    char *to;
+};
+#define NMO_TEXT(name, bytes)                                                                      \
+    char name##_space[bytes];                                                                      \
+    struct nmo_text name = {0, sizeof name##_space, name##_space}
+
+void nmo_text_add(struct nmo_text *text, const char *s);
+void nmo_text_number(struct nmo_text *text, uint64_t n);
+void nmo_text_hex(struct nmo_text *text, uint64_t n);
+void nmo_text_json(struct nmo_text *text, const char *s); /* quoted and escaped */
+const char *nmo_text_end(struct nmo_text *text);          /* NUL-terminated */
+const char *nmo_errno_name(long err); /* "EPERM"; positive errno */
+
+/* Keeps a warning for the summary, and in mode track tells the plugin. Each
+ * kind (a string constant) is kept once; later ones are counted. */
+void nmo_warn(const char *kind, const char *detail);
+/* One line on stderr at once. */
+void nmo_say(const char *line);
+int nmo_warn_count(void);
+const char *nmo_warn_text(int i);
+unsigned nmo_warn_times(int i);
+
+/* ---- run.c: the run file to static tables -------------------------------------- */
+
+enum nmo_mode { NMO_MODE_TRACK, NMO_MODE_APPLY, NMO_MODE_BIND };
+enum nmo_kind { NMO_HEAP, NMO_MAPPING, NMO_GLOBAL };
+enum nmo_policy { NMO_POLICY_BIND, NMO_POLICY_INTERLEAVE, NMO_POLICY_CYCLIC, NMO_POLICY_XWISE, NMO_POLICY_PAGES };
+
+struct nmo_run_cpu {
+    int id, node;
+};
+
+/* Consecutive pages on one node; node -1 is pages left alone. */
+struct nmo_runs {
+    int32_t node;
+    uint32_t count;
+};
+
+struct nmo_frame {
+    uint16_t k, module;
+    uint64_t lo, hi; /* ELF virtual addresses */
+};
+
+struct nmo_module {
+    const char *build_id; /* lower-case hex, "" is none */
+    const char *path;     /* "-" or /proc/self/exe: the program itself */
+    bool loaded;
+    uintptr_t base; /* load bias */
+};
+
+struct nmo_object {
+    uint32_t id;
+    enum nmo_kind kind;
+    int rank; /* -1: every allocation of the stack, each by itself */
+    uint64_t first, count;
+    uint64_t min_bytes, max_bytes;
+    enum nmo_policy policy;
+    uint64_t arg; /* node, mask or block in bytes */
+    const char *name;
+    struct nmo_frame *frames; /* in the order of the file */
+    unsigned nframes, depth;  /* depth: frames that must match, highest K + 1 */
+    int module;               /* globals */
+    uint64_t vaddr, bytes;
+    struct nmo_runs *map, *touched;
+    unsigned nmap, ntouched;
+    uint64_t map_pages, touched_pages; /* sums of the counts */
+    /* What was done, see stats.c; atomic counters. */
+    uint64_t ordinal; /* allocations of this stack by this rank so far */
+    uint64_t instances, pages, touched_seen, on_plan, moved, recycled;
+    bool placed;     /* globals: done */
+    uint32_t ranges; /* globals: as of nmo_place_block */
+};
+
+struct nmo_only {
+    uint64_t offset;
+    const char *path;
+    uintptr_t address; /* 0: not loaded */
+};
+
+struct nmo_run {
+    enum nmo_mode mode;
+    bool emulated, mark;
+    uint64_t page_ranges;
+    struct nmo_run_cpu *cpus;
+    int ncpus;
+    int nnodes;
+    int os_node[NMO_MAX_NODES];
+    const char *pinned;  /* NULL: numaopt binds */
+    const char *summary; /* NULL: text on stderr */
+    struct nmo_only *only;
+    int nonly;
+    struct nmo_module *modules;
+    int nmodules;
+    struct nmo_object *objects;
+    int nobjects;
+};
+extern struct nmo_run nmo_run;
+
+/* Parses text (which it changes and which must stay) into run. space is where
+ * the tables go, of nmo_run_space(text) bytes. Returns 0 or the number of the
+ * first bad line, with the reason in *why. */
+size_t nmo_run_space(const char *text, size_t bytes);
+int nmo_run_parse(struct nmo_run *run, char *text, size_t bytes, void *space, const char **why);
+
+/* ---- module.c: ELF files in the process ------------------------------------------ */
+
+/* A loaded ELF file. */
+struct nmo_loaded {
+    uintptr_t base, lo, hi; /* bias; code and data are in [lo, hi) */
+    uintptr_t relro_lo, relro_hi;
+    struct nmo_segment {
+        uintptr_t lo, file_hi, hi; /* [lo, file_hi) is from the file, the rest is .bss */
+    } writable[4];
+    int nwritable;
+    const void *eh_frame_hdr; /* or NULL */
+    const char *path;         /* as the loader knows it; "" is the program */
+};
+
+/* Looks at what is loaded now; true if that changed. Tells the plugin of new
+ * files, resolves modules, only-regions and globals of the run. Takes the
+ * loader's lock. */
+bool nmo_module_scan(void);
+/* The loaded file that contains address, from the last scan; NULL is none. */
+const struct nmo_loaded *nmo_module_of(uintptr_t address);
+extern uintptr_t nmo_text_lo, nmo_text_hi; /* the runtime's own code */
+
+/* ---- cfi.c, stack.c: call stacks ------------------------------------------------- */
+
+/* Where a hook was called from: what unwinding starts with. */
+struct nmo_caller {
+    uintptr_t ra, cfa, bp; /* return address, stack pointer after return, frame pointer */
+};
+/* pre: in a function that the program called, compiled with a frame pointer. */
+#define NMO_CALLER()                                                                               \
+    ((struct nmo_caller){((uintptr_t *)__builtin_frame_address(0))[1],                             \
+                         (uintptr_t)__builtin_frame_address(0) + 16,                               \
+                         ((uintptr_t *)__builtin_frame_address(0))[0]})
+
+/* A call stack that allocated: return addresses outside the runtime, innermost
+ * first, each kept where it occurs first (so recursion folds). */
+struct nmo_site {
+    uint32_t id; /* from 1 */
+    uint32_t nframes;
+    uint64_t hash;
+    uint32_t told;      /* generation of modules for which match is valid, + 1 */
+    uint32_t nmatch;    /* objects that this stack can be, see object.c */
+    uint32_t match[6];  /* indices in nmo_run.objects */
+    uintptr_t frames[]; /* nframes */
+};
+/* The site of a caller, NULL where tables are full. */
+struct nmo_site *nmo_stack_site(const struct nmo_caller *caller);
+
+/* ---- object.c: addresses and stacks to objects of the plan -------------------------- */
+
+/* Prepares the filters below. */
+void nmo_object_init(void);
+/* Smallest size in bytes for which a hook must look at all. */
+extern size_t nmo_object_min;
+/* True where an allocation called from ra can be an object of the plan. */
+bool nmo_object_possible(uintptr_t ra, size_t bytes, enum nmo_kind kind);
+/* The object to which the next allocation of site by rank belongs, counting
+ * it; *ordinal is its number in the object's array. NULL is none. */
+struct nmo_object *nmo_object_next(struct nmo_site *site, int rank, size_t bytes, enum nmo_kind kind, uint64_t *ordinal);
+
+/* ---- live.c: blocks that are objects, by address ------------------------------------- */
+
+struct nmo_live {
+    uintptr_t addr;
+    uint64_t bytes;
+    uint32_t object; /* index + 1, 0 is none: tracked only */
+    uint32_t slot;   /* of (site, rank), see track.c; 0 is none */
+    uint32_t ranges; /* of nmo_place_block */
+    uint64_t offset; /* ordinal in an array of instances */
+};
+int nmo_live_init(void);
+bool nmo_live_add(const struct nmo_live *live);
+/* Takes the block that begins at addr out; false if there is none. */
+bool nmo_live_take(uintptr_t addr, struct nmo_live *out);
+/* True if the block at addr may be known: a quick look, no false negatives. */
+bool nmo_live_known(uintptr_t addr);
+void nmo_live_each(void (*call)(const struct nmo_live *live));
+extern uint64_t nmo_live_count;
+
+/* ---- place.c: from policy to runs ---------------------------------------------------- */
+
+/* Places the instance of object at addr; offset is its number in its array.
+ * Returns the ranges of memory policy that it added. Never fails: what the
+ * kernel refuses stays with first touch and is said. */
+uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset);
+/* Reads back where the pages are, adds to the object's counters; with reset
+ * also returns the memory to the default policy. */
+void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset);
+void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
+extern uint64_t nmo_place_ranges;
+
+/* ---- thread.c: ranks, CPUs and regions of threads -------------------------------------- */
+
+struct nmo_self {
+    int rank1;        /* rank + 1, 0: not known yet */
+    int in_alloc;     /* depth of real allocation calls, so that their mmaps are not the program's */
+    bool quiet;       /* inside the runtime: hooks pass through */
+    uintptr_t region; /* outlined function, 0: none */
+};
+extern __thread struct nmo_self nmo_self __attribute__((tls_model("initial-exec")));
+
+struct nmo_rank {
+    int used;
+    int tid;
+    int cpu;     /* line of nmo_run.cpus */
+    bool pinned; /* by the program */
+    bool view_set;
+    uintptr_t pthread;
+    uint64_t view[NMO_MAX_CPUS / 64]; /* the affinity that the program sees */
+};
+extern struct nmo_rank nmo_ranks[NMO_MAX_RANKS];
+
+void nmo_thread_init(void);
+int nmo_thread_rank(void); /* of the caller; registers an unknown thread */
+/* For pthread_create: claims a rank for a thread whose creator is the caller. */
+int nmo_thread_claim(void);
+void nmo_thread_unclaim(int rank);
+void nmo_thread_begin(int rank, uintptr_t start);
+void nmo_thread_end(void);
+void nmo_thread_child(void); /* after fork, in the child */
+/* Sets the region of the caller; returns the outer one, for nmo_thread_leave. */
+uintptr_t nmo_thread_enter(uintptr_t fn, bool master);
+void nmo_thread_leave(uintptr_t outer, bool master);
+int nmo_thread_threads(void); /* most ranks in use at once */
+/* The program moved the thread of rank to another CPU, or pinned it. */
+void nmo_thread_moved(int rank);
+
+/* ---- view.c: what the program sees of CPUs ----------------------------------------------- */
+
+void nmo_view_init(void);
+extern size_t nmo_view_bytes; /* of a kernel mask */
+extern uint64_t nmo_view_all[NMO_MAX_CPUS / 64];
+/* As the system calls: bytes of mask or -errno; tid 0 is the caller. */
+long nmo_view_get(int tid, size_t bytes, void *mask);
+long nmo_view_set(int tid, size_t bytes, const void *mask, const char *by);
+int nmo_view_cpu(int *node); /* current CPU, -1: ask the system */
+int nmo_view_count(void);    /* CPUs online, -1: ask the system */
+
+/* ---- track.c: events for the emulator ------------------------------------------------------ */
+
+void nmo_track_init(void); /* before all other events */
+void nmo_track_range(void); /* when nmo_text_lo is known */
+void nmo_track_alloc(struct nmo_site *site, uintptr_t addr, size_t bytes, enum nmo_kind kind, struct nmo_live *live);
+void nmo_track_free(const struct nmo_live *live);
+extern bool nmo_track;
+
+/* ---- real.c: the next definition of what we interpose ---------------------------------------- */
+
+void *nmo_real_find(const char *name, uintptr_t caller);
+void nmo_real_init(void);
+
+/* ---- hook_malloc.c ---------------------------------------------------------------------------- */
+
+void nmo_malloc_init(void);
+void nmo_malloc_watch_free(void); /* from now on free must look */
+
+/* ---- mark.c ------------------------------------------------------------------------------------ */
+
+void nmo_mark_init(void);
+void nmo_mark(unsigned offset);
+bool nmo_mark_only(uintptr_t fn); /* is fn a region that opens the window? */
+extern bool nmo_mark_regions;     /* there are such regions */
+
+/* ---- stats.c ----------------------------------------------------------------------------------- */
+
+/* Once per process image: reads back what is live and writes the summary. */
+void nmo_stats_finish(void);
+void nmo_stats_child(void);
+
+/* ---- init.c ------------------------------------------------------------------------------------ */
+
+extern int nmo_pid;
+
+#endif

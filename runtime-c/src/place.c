@@ -1,0 +1,366 @@
+/* place.c: from an object's policy to runs of pages, and back: where the pages
+ * are. Preferred policies, never strict ones: a full node spills.
+ *
+ * A page on the border of an object belongs to it where it covers more than
+ * half of the page. */
+#include "nmo.h"
+#include "sys.h"
+
+#include <errno.h>
+
+enum { PAGE = 4096, PORTION = 128, VECTOR = 1024 };
+
+uint64_t nmo_place_ranges;
+static bool off; /* the kernel does not place here */
+
+/* ---- which page of the object is on which node ---- */
+
+/* An instance in memory, and its place in the object's page map. */
+struct span {
+    const struct nmo_object *object;
+    uintptr_t page;   /* address of the first page that belongs to it */
+    uint64_t pages;   /* that belong to it */
+    uint64_t at;      /* index of the first in the object */
+    uint64_t of;      /* pages of the object */
+    unsigned run, touched_run; /* cursors into map and touched */
+    uint64_t run_start, touched_start;
+};
+
+static struct span span_of(const struct nmo_object *o, uintptr_t addr, size_t bytes, uint64_t offset) {
+    uintptr_t end = addr + bytes, first = addr & ~(uintptr_t)(PAGE - 1), last = (end + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    struct span s = {.object = o, .of = (last - first) / PAGE};
+    if (o->count > 1 && o->rank >= 0) { /* one array in the order of ordinals */
+        uint64_t each = (bytes + PAGE / 2) / PAGE;
+        each = each ? each : 1;
+        s.of = each * o->count;
+        s.at = each * offset;
+    }
+    if (addr - first >= PAGE / 2) {
+        first += PAGE;
+        s.at += !(o->count > 1 && o->rank >= 0);
+    }
+    if (last - end >= PAGE / 2)
+        last -= PAGE;
+    s.page = first;
+    s.pages = last > first ? (last - first) / PAGE : 0;
+    return s;
+}
+
+/* Node of page i in runs; the cursor makes ascending questions cheap. */
+static int in_runs(const struct nmo_runs *runs, unsigned n, uint64_t i, unsigned *run, uint64_t *start) {
+    if (i < *start)
+        *run = 0, *start = 0;
+    while (*run < n && i >= *start + runs[*run].count)
+        *start += runs[(*run)++].count;
+    return *run < n ? runs[*run].node : -1;
+}
+
+static uint64_t rescale(uint64_t i, uint64_t from, uint64_t to) {
+    return from == to ? i : (uint64_t)((unsigned __int128)i * to / from);
+}
+
+static int nth_node(uint64_t mask, uint64_t n) {
+    for (n %= (unsigned)__builtin_popcountll(mask); n; n--)
+        mask &= mask - 1;
+    return __builtin_ctzll(mask);
+}
+
+/* Node of page i of the span; -1 is left alone. */
+static int node_at(struct span *s, uint64_t i) {
+    const struct nmo_object *o = s->object;
+    uint64_t at = s->at + i < s->of ? s->at + i : s->of - 1, p = (uint64_t)nmo_run.nnodes;
+    switch (o->policy) {
+    case NMO_POLICY_BIND: return (int)o->arg;
+    case NMO_POLICY_INTERLEAVE: return nth_node(o->arg, s->page / PAGE + i);
+    case NMO_POLICY_CYCLIC: return (int)(at * PAGE / o->arg % p);
+    case NMO_POLICY_XWISE: return (int)(at * p / s->of);
+    default: return in_runs(o->map, o->nmap, rescale(at, s->of, o->map_pages), &s->run, &s->run_start);
+    }
+}
+
+static bool touched_at(struct span *s, uint64_t i) {
+    const struct nmo_object *o = s->object;
+    if (!o->touched_pages)
+        return true;
+    uint64_t at = s->at + i < s->of ? s->at + i : s->of - 1;
+    return in_runs(o->touched, o->ntouched, rescale(at, s->of, o->touched_pages), &s->touched_run, &s->touched_start) > 0;
+}
+
+/* Length of the run of equal nodes that begins at page i. */
+static uint64_t run_at(struct span *s, uint64_t i, int *node) {
+    uint64_t n = 1;
+    *node = node_at(s, i);
+    if (s->object->policy == NMO_POLICY_INTERLEAVE || s->object->policy == NMO_POLICY_BIND)
+        return s->pages - i;
+    while (i + n < s->pages && node_at(s, i + n) == *node)
+        n++;
+    return n;
+}
+
+/* ---- by policy ---- */
+
+static void refused(long err, const char *object) {
+    NMO_TEXT(text, 300);
+    nmo_text_add(&text, object);
+    nmo_text_add(&text, ": ");
+    nmo_text_add(&text, nmo_errno_name(-err));
+    nmo_warn("the kernel does not place memory here, it stays with first touch", nmo_text_end(&text));
+    if (err == -EPERM || err == -ENOSYS)
+        off = true;
+}
+
+static uint64_t count_runs(struct span *s, uint64_t most) {
+    uint64_t runs = 0;
+    int node;
+    for (uint64_t i = 0; i < s->pages && runs <= most; runs += node >= 0)
+        i += run_at(s, i, &node);
+    return runs;
+}
+
+/* Returns the runs that were set. */
+static uint64_t bind_runs(struct span *s) {
+    uint64_t runs = 0;
+    bool interleave = s->object->policy == NMO_POLICY_INTERLEAVE;
+    for (uint64_t i = 0, n; i < s->pages; i += n) {
+        int node;
+        n = run_at(s, i, &node);
+        if (node < 0)
+            continue;
+        long err = nmo_sys->bind(s->page + i * PAGE, n * PAGE, interleave ? NMO_MPOL_INTERLEAVE : NMO_MPOL_PREFERRED,
+                                 interleave ? s->object->arg : 1ull << node);
+        if (err < 0) {
+            refused(err, s->object->name);
+            if (off || err == -ENOMEM)
+                break;
+            continue;
+        }
+        runs++;
+    }
+    return runs;
+}
+
+/* ---- by touch: where policies would need more ranges than we may add ---- */
+
+static void touch(uintptr_t page) {
+    __atomic_fetch_or((unsigned char *)page, 0, __ATOMIC_RELAXED);
+}
+
+static void touch_run(struct span *s, uint64_t i, uint64_t n) {
+    for (uint64_t j = i, k; j < i + n; j = k) {
+        for (k = j; k < i + n && touched_at(s, k); k++) {
+        }
+        if (k - j > 8)
+            nmo_sys->populate(s->page + j * PAGE, (k - j) * PAGE);
+        else
+            for (uint64_t t = j; t < k; t++)
+                touch(s->page + t * PAGE);
+        k += k == j;
+    }
+}
+
+static void populate(struct span *s) {
+    nmo_sys->small_pages(s->page, s->pages * PAGE);
+    for (int node = 0; node < nmo_run.nnodes; node++) {
+        struct nmo_sys_policy old;
+        long err = nmo_sys->prefer(node, &old);
+        if (err < 0) {
+            refused(err, s->object->name);
+            return;
+        }
+        for (uint64_t i = 0, n; i < s->pages; i += n) {
+            int at;
+            n = run_at(s, i, &at);
+            if (at == node)
+                touch_run(s, i, n);
+        }
+        nmo_sys->prefer(-1, &old);
+    }
+}
+
+/* ---- what is resident already ---- */
+
+struct batch {
+    size_t n;
+    void *pages[PORTION];
+    int nodes[PORTION], status[PORTION];
+    uint64_t moved;
+    struct nmo_object *object;
+};
+
+static void flush(struct batch *b) {
+    if (!b->n)
+        return;
+    long err = nmo_sys->move(b->n, b->pages, b->nodes, b->status);
+    if (err < 0)
+        nmo_warn("pages that were touched before could not be moved", nmo_errno_name(-err));
+    for (size_t i = 0; err >= 0 && i < b->n; i++)
+        b->moved += b->status[i] == b->nodes[i];
+    b->n = 0;
+}
+
+static void add(struct batch *b, uintptr_t page, int node) {
+    b->pages[b->n] = (void *)page;
+    b->nodes[b->n++] = node;
+    if (b->n == PORTION)
+        flush(b);
+}
+
+/* Moves pages of [i, i + n) that are resident on another node than planned. */
+static uint64_t move_resident(struct span *s, struct batch *b, uint64_t i, const unsigned char *vec, uint64_t n) {
+    void *pages[PORTION];
+    int status[PORTION];
+    uint64_t which[PORTION], found = 0;
+    for (uint64_t j = 0; j < n;) {
+        size_t m = 0;
+        for (; j < n && m < PORTION; j++)
+            if (!vec || vec[j] & 1) {
+                which[m] = i + j;
+                pages[m++] = (void *)(s->page + (i + j) * PAGE);
+            }
+        if (!m || nmo_sys->move(m, pages, NULL, status) < 0)
+            continue;
+        for (size_t k = 0; k < m; k++) {
+            int node = node_at(s, which[k]);
+            found += status[k] >= 0 && node >= 0;
+            if (status[k] >= 0 && node >= 0 && status[k] != node)
+                add(b, (uintptr_t)pages[k], node);
+        }
+    }
+    return found;
+}
+
+/* Returns the pages that were resident and have a place in the plan. */
+static uint64_t fix_resident(struct span *s, struct nmo_object *o, bool ask) {
+    struct batch b = {.object = o};
+    unsigned char vec[VECTOR];
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < s->pages; i += VECTOR) {
+        uint64_t n = s->pages - i < VECTOR ? s->pages - i : VECTOR, any = 0;
+        if (ask) {
+            if (nmo_sys->resident(s->page + i * PAGE, n * PAGE, vec) < 0)
+                continue;
+            for (uint64_t j = 0; j < n && !any; j++)
+                any = vec[j] & 1;
+            if (!any)
+                continue;
+        }
+        found += move_resident(s, &b, i, ask ? vec : NULL, n);
+    }
+    flush(&b);
+    __atomic_fetch_add(&o->moved, b.moved, __ATOMIC_RELAXED);
+    return found;
+}
+
+/* ---- an instance: placed, and read back ---- */
+
+static bool by_policy(struct span *s, uint64_t *runs) {
+    uint64_t used = __atomic_load_n(&nmo_place_ranges, __ATOMIC_RELAXED);
+    uint64_t room = nmo_run.page_ranges > used ? nmo_run.page_ranges - used : 0;
+    *runs = 0;
+    if (nmo_sys->unlimited || count_runs(s, room) <= room) {
+        *runs = bind_runs(s);
+        __atomic_fetch_add(&nmo_place_ranges, *runs, __ATOMIC_RELAXED);
+        return true;
+    }
+    return false;
+}
+
+uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset) {
+    struct span s = span_of(object, addr, bytes, offset);
+    uint64_t runs;
+    __atomic_fetch_add(&object->instances, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&object->pages, s.pages, __ATOMIC_RELAXED);
+    if (off || !s.pages)
+        return 0;
+    bool policy = by_policy(&s, &runs);
+    uint64_t found = off ? 0 : fix_resident(&s, object, true);
+    bool header = found && s.at == 0; /* the allocator writes in front of the block */
+    __atomic_fetch_add(&object->recycled, found - header, __ATOMIC_RELAXED);
+    if (!policy)
+        populate(&s);
+    return (uint32_t)runs;
+}
+
+static void read_back(struct span *s, struct nmo_object *o) {
+    void *pages[PORTION];
+    int status[PORTION];
+    uint64_t touched = 0, on_plan = 0;
+    for (uint64_t i = 0; i < s->pages; i += PORTION) {
+        size_t n = s->pages - i < PORTION ? s->pages - i : PORTION;
+        for (size_t j = 0; j < n; j++)
+            pages[j] = (void *)(s->page + (i + j) * PAGE);
+        long err = nmo_sys->move(n, pages, NULL, status);
+        if (err < 0) {
+            nmo_warn("where pages are could not be read back", nmo_errno_name(-err));
+            return;
+        }
+        for (size_t j = 0; j < n; j++) {
+            int node = node_at(s, i + j);
+            if (status[j] < 0 || node < 0)
+                continue;
+            touched++;
+            bool any = o->policy == NMO_POLICY_INTERLEAVE && status[j] < NMO_MAX_NODES && o->arg >> status[j] & 1;
+            on_plan += any || status[j] == node;
+        }
+    }
+    __atomic_fetch_add(&o->touched_seen, touched, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&o->on_plan, on_plan, __ATOMIC_RELAXED);
+}
+
+void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset) {
+    struct span s = span_of(object, addr, bytes, offset);
+    if (!s.pages)
+        return;
+    read_back(&s, object);
+    if (reset && ranges) {
+        nmo_sys->bind(s.page, s.pages * PAGE, NMO_MPOL_DEFAULT, 0);
+        __atomic_fetch_sub(&nmo_place_ranges, ranges, __ATOMIC_RELAXED);
+    }
+}
+
+/* ---- globals ---- */
+
+static const struct nmo_segment *segment_of(const struct nmo_loaded *in, uintptr_t lo, uintptr_t hi) {
+    for (int i = 0; i < in->nwritable; i++)
+        if (lo >= in->writable[i].lo && hi <= in->writable[i].hi)
+            return &in->writable[i];
+    return NULL;
+}
+
+static bool in_relro(const struct nmo_loaded *in, uintptr_t page) {
+    return page >= (in->relro_lo & ~(uintptr_t)(PAGE - 1)) && page < (in->relro_hi & ~(uintptr_t)(PAGE - 1));
+}
+
+/* File pages become the process's own by a write, under the policy. */
+static void own_file_pages(struct span *s, const struct nmo_loaded *in, uintptr_t file_hi) {
+    for (uint64_t i = 0; i < s->pages; i++) {
+        uintptr_t page = s->page + i * PAGE;
+        if (page < file_hi && !in_relro(in, page) && node_at(s, i) >= 0 && touched_at(s, i))
+            touch(page);
+    }
+}
+
+void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
+    uintptr_t addr = in->base + object->vaddr;
+    struct span s = span_of(object, addr, object->bytes, 0);
+    const struct nmo_segment *segment = segment_of(in, addr, addr + object->bytes);
+    if (object->placed || off || !s.pages)
+        return;
+    if (!segment) {
+        nmo_warn("a global of the plan is not in writable memory and is not placed", object->name);
+        return;
+    }
+    object->placed = true;
+    object->instances = 1;
+    object->pages = s.pages;
+    uint64_t runs;
+    bool policy = by_policy(&s, &runs);
+    object->ranges = (uint32_t)runs;
+    if (off)
+        return;
+    if (policy)
+        own_file_pages(&s, in, segment->file_hi);
+    fix_resident(&s, object, false);
+    if (!policy)
+        populate(&s);
+}

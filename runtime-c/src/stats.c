@@ -1,0 +1,151 @@
+/* stats.c: what was done, read back from the kernel, once at the end. */
+#include "nmo.h"
+#include "sys.h"
+
+#include "../plugin/wire.h"
+
+static int finished;
+
+static void end_block(const struct nmo_live *live) {
+    if (live->object)
+        nmo_place_end(&nmo_run.objects[live->object - 1], live->addr, live->bytes, live->offset, live->ranges, false);
+}
+
+static void end_globals(void) {
+    for (int i = 0; i < nmo_run.nobjects; i++) {
+        struct nmo_object *o = &nmo_run.objects[i];
+        if (o->kind == NMO_GLOBAL && o->placed)
+            nmo_place_end(o, nmo_run.modules[o->module].base + o->vaddr, o->bytes, 0, o->ranges, false);
+    }
+}
+
+/* ---- text ---- */
+
+static void add_percent(struct nmo_text *text, uint64_t part, uint64_t whole) {
+    uint64_t tenths = whole ? (part * 1000 + whole / 2) / whole : 0;
+    nmo_text_number(text, tenths / 10);
+    nmo_text_add(text, ".");
+    nmo_text_number(text, tenths % 10);
+    nmo_text_add(text, " %");
+}
+
+static void say_object(const struct nmo_object *o) {
+    NMO_TEXT(text, 500);
+    nmo_text_add(&text, o->name);
+    nmo_text_add(&text, ": ");
+    nmo_text_number(&text, o->on_plan);
+    nmo_text_add(&text, " of ");
+    nmo_text_number(&text, o->touched_seen);
+    nmo_text_add(&text, " touched pages on plan (");
+    add_percent(&text, o->on_plan, o->touched_seen);
+    nmo_text_add(&text, ")");
+    nmo_say(nmo_text_end(&text));
+}
+
+static void say_warning(int i) {
+    NMO_TEXT(text, 500);
+    nmo_text_add(&text, nmo_warn_text(i));
+    if (nmo_warn_times(i) > 1) {
+        nmo_text_add(&text, " (");
+        nmo_text_number(&text, nmo_warn_times(i));
+        nmo_text_add(&text, " times)");
+    }
+    nmo_say(nmo_text_end(&text));
+}
+
+static void say(void) {
+    for (int i = 0; i < nmo_run.nobjects; i++)
+        if (nmo_run.objects[i].instances)
+            say_object(&nmo_run.objects[i]);
+    for (int i = 0; i < nmo_warn_count(); i++)
+        say_warning(i);
+}
+
+/* ---- JSON ---- */
+
+static void add_field(struct nmo_text *text, const char *name, uint64_t n) {
+    nmo_text_add(text, ",\"");
+    nmo_text_add(text, name);
+    nmo_text_add(text, "\":");
+    nmo_text_number(text, n);
+}
+
+static void add_object(struct nmo_text *text, const struct nmo_object *o) {
+    nmo_text_add(text, "{\"id\":");
+    nmo_text_number(text, o->id);
+    nmo_text_add(text, ",\"name\":");
+    nmo_text_json(text, o->name);
+    add_field(text, "instances", o->instances);
+    add_field(text, "pages", o->pages);
+    add_field(text, "touched", o->touched_seen);
+    add_field(text, "on_plan", o->on_plan);
+    add_field(text, "moved", o->moved);
+    add_field(text, "recycled", o->recycled);
+    nmo_text_add(text, "}");
+}
+
+extern char *program_invocation_name;
+
+static void add_process(struct nmo_text *text) {
+    static const char *const modes[] = {"track", "apply", "bind"};
+    nmo_text_add(text, "{\"pid\":");
+    nmo_text_number(text, (uint64_t)nmo_sys_pid());
+    nmo_text_add(text, ",\"program\":");
+    nmo_text_json(text, program_invocation_name ? program_invocation_name : "");
+    nmo_text_add(text, ",\"mode\":");
+    nmo_text_json(text, modes[nmo_run.mode]);
+    nmo_text_add(text, ",\"objects\":[");
+    for (int i = 0; i < nmo_run.nobjects; i++) {
+        if (i)
+            nmo_text_add(text, ",");
+        add_object(text, &nmo_run.objects[i]);
+    }
+    nmo_text_add(text, "]");
+    add_field(text, "threads", (uint64_t)nmo_thread_threads());
+    nmo_text_add(text, ",\"warnings\":[");
+    for (int i = 0; i < nmo_warn_count(); i++) {
+        if (i)
+            nmo_text_add(text, ",");
+        nmo_text_json(text, nmo_warn_text(i));
+    }
+    nmo_text_add(text, "]");
+    add_field(text, "placed_ranges", nmo_place_ranges);
+    nmo_text_add(text, "}\n");
+}
+
+static void write_summary(void) {
+    size_t bytes = 32768 + (size_t)nmo_run.nobjects * 4096;
+    struct nmo_text text = {0, bytes, nmo_sys_map(bytes)};
+    if (!text.to)
+        return;
+    add_process(&text);
+    long err = nmo_sys_append(nmo_run.summary, text.to, text.used);
+    if (err < 0)
+        nmo_say("the summary could not be written; is the disk full?");
+    nmo_sys_unmap(text.to, bytes);
+}
+
+void nmo_stats_finish(void) {
+    if (nmo_state != NMO_READY || nmo_sys_pid() != nmo_pid || __atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL))
+        return;
+    nmo_mark(NMO_MARK_PROGRAM_END);
+    nmo_self.quiet = true;
+    if (nmo_run.nobjects) {
+        nmo_live_each(end_block);
+        end_globals();
+    }
+    if (nmo_run.summary)
+        write_summary();
+    else if (!nmo_track)
+        say();
+    nmo_self.quiet = false;
+}
+
+void nmo_stats_child(void) {
+    finished = 0;
+    for (int i = 0; i < nmo_run.nobjects; i++) {
+        struct nmo_object *o = &nmo_run.objects[i];
+        o->instances = o->pages = o->touched_seen = o->on_plan = o->moved = o->recycled = 0;
+        o->placed = false;
+    }
+}
