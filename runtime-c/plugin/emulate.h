@@ -1,0 +1,160 @@
+/* emulate.h: types and all cross-file functions of emulate.so, grouped under
+ * the file that defines them.
+ *
+ * The plugin lives in the QEMU process, not in the program: it may use libc
+ * freely, but a callback may interrupt nothing and must not block for long. Memory accesses
+ * arrive concurrently on all vCPUs; everything they need without a lock is in
+ * struct vcpu, in the vCPU's `seen` table and in the arena.
+ */
+#ifndef NMO_EMULATE_H
+#define NMO_EMULATE_H
+
+#include <pthread.h>
+
+#include "arena.h"
+#include "cache.h"
+#include "qemu_api.h"
+#include "wire.h"
+
+#define NMO_PAGE_SHIFT 12
+#define NMO_MAX_VCPUS 8192
+#define NMO_SEEN 2048 /* entries of a vCPU's table of pages, a power of two */
+#define NMO_DEAD 0xffffffffu
+
+enum nmo_op_kind { NMO_LOAD = 0, NMO_STORE = 1 };
+
+/* struct vcpu flags: any of them sends every access through the slow path. */
+#define NMO_V_PAUSED 1u /* not counted */
+#define NMO_V_NEW 2u    /* a thread that has not said who it is */
+#define NMO_V_SHARED 4u /* other threads run on the same CPU */
+#define NMO_V_OFF 8u    /* no such vCPU, or it has ended */
+
+/* What is known of a page of the program's address space; never freed. */
+struct slot {
+    uint32_t rec;    /* page record of the arena, 0 is none (yet) */
+    uint32_t object; /* 0 is none */
+    int16_t home;    /* -1 is not known */
+    uint8_t flags;
+    uint8_t reserved;
+    uint32_t cover; /* bytes of the page that object covers */
+};
+#define NMO_S_KNOWN 1 /* flags below are decided */
+#define NMO_S_OPEN 2  /* the next store decides the home */
+#define NMO_S_ZERO 4  /* reads are served by the zero page */
+#define NMO_S_ANY 8   /* a load decides the home, too: shared anonymous memory */
+
+struct seen {
+    uint64_t page;
+    struct slot *slot;
+    uint32_t *dir; /* directory words of the page's 64 lines */
+    struct nmo_a_block *block;
+};
+
+struct vcpu {
+    struct nmo_l1 *l1;
+    uint32_t base, fnmask; /* region key = base | (function & fnmask) */
+    uint32_t flags;
+    uint32_t thread; /* index in the arena's threads */
+    uint32_t cpu, node;
+    struct seen *seen;
+    uint64_t countdown; /* to the next sample */
+    uint64_t random;
+    /* Rarely used from here on. */
+    uint32_t paused, rank, waiting, start;
+    uint32_t loop;
+    int64_t num; /* the system call under way */
+    uint64_t arg[6];
+} __attribute__((aligned(256)));
+
+struct cpu_line {
+    uint32_t cpu, node;
+};
+
+struct config {
+    struct cpu_line line[NMO_CACHE_MAX_CPUS]; /* in rank order */
+    unsigned lines, cpus, nodes;
+    struct nmo_cache_size l1, l2, llc;
+    uint64_t period;
+    char socket[104], qemu[4096], preload[4096], run[4096];
+    char *args[32]; /* of QEMU, before the program */
+    unsigned nargs;
+};
+
+extern struct config nmo_config;
+extern struct nmo_cache_model nmo_model;
+extern struct vcpu *nmo_vcpus;
+
+/* config.c */
+int nmo_config_read(const char *path);
+
+/* arena.c */
+extern struct nmo_a_header *nmo_arena;
+int nmo_arena_open(void);
+void nmo_arena_child(void);
+int nmo_arena_send(void);
+void *nmo_arena_at(enum nmo_section_id section, uint64_t index);
+uint64_t nmo_arena_add(enum nmo_section_id section, uint64_t n); /* index of the first of n new entries; 0: full */
+uint32_t nmo_arena_text(const char *text);
+void nmo_arena_note(uint32_t kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+extern struct nmo_a_block *nmo_blocks;
+extern struct nmo_a_page *nmo_pages;
+
+/* code.c */
+uint32_t nmo_code_function(uint64_t pc, bool *tracker);
+struct nmo_a_code nmo_code_at(uint64_t pc);
+void nmo_code_tracker(uint64_t lo, uint64_t hi);
+void nmo_code_module(uint64_t base);
+void nmo_code_unmap(uint64_t lo, uint64_t hi);
+void nmo_code_child(void);
+
+/* space.c: the program's mappings, page slots, homes and memory policy */
+struct slot *nmo_slot(uint64_t page, uint32_t **dir);
+struct slot *nmo_slot_find(uint64_t page); /* NULL where nothing is known */
+void nmo_slot_forget(struct slot *slot);   /* its record takes no more counts */
+void nmo_space_map(uint64_t lo, uint64_t hi, bool file, bool shared);
+void nmo_space_unmap(uint64_t lo, uint64_t hi);
+void nmo_space_discard(uint64_t lo, uint64_t hi);
+void nmo_space_move(uint64_t from, uint64_t to, uint64_t bytes);
+int nmo_space_kind(uint64_t page); /* slot flags of an untouched page */
+void nmo_space_child(void);
+int nmo_policy_home(uint64_t page); /* -1: first touch */
+int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask);
+int64_t nmo_policy_move(struct nmo_move *move);
+
+/* object.c */
+void nmo_object_alloc(uint64_t addr, uint64_t bytes, const struct nmo_alloc *alloc);
+void nmo_object_free(uint64_t addr);
+void nmo_object_stack(uint32_t rank, uint64_t lo, uint64_t hi);
+void nmo_object_child(void);
+
+/* thread.c */
+void nmo_thread_new(unsigned vcpu);
+void nmo_thread_end(unsigned vcpu);
+void nmo_thread_is(struct vcpu *v, uint32_t rank, uint32_t cpu, const struct nmo_thread *thread);
+void nmo_thread_moved(uint32_t rank, uint32_t cpu, bool pinned);
+bool nmo_thread_adopt(struct vcpu *v);
+void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master);
+void nmo_thread_pause(struct vcpu *v, int by);
+void nmo_thread_child(unsigned vcpu);
+
+/* touch.c */
+struct touch {
+    qemu_plugin_vcpu_mem_cb_t load, store;
+};
+struct touch nmo_touch_callbacks(void);
+void nmo_touch_kernel(struct vcpu *v, uint64_t addr, uint64_t bytes, bool write);
+void nmo_touch_child(void);
+
+/* syscall.c */
+void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t arg[6]);
+void nmo_syscall_leave(unsigned vcpu, int64_t num, int64_t ret);
+
+/* op.c */
+void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+
+/* exec.c: replaces this process by the program under the emulator; returns
+ * where the kernel must answer (no such file, ...) or the program must leave
+ * the emulator. */
+void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+
+#endif

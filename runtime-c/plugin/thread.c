@@ -1,0 +1,260 @@
+/* thread.c: which vCPU is which thread, on which CPU, in which region. */
+#include <stdio.h>
+
+#include "emulate.h"
+
+struct vcpu *nmo_vcpus;
+struct nmo_cache_model nmo_model;
+
+static pthread_mutex_t thread_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users[NMO_CACHE_MAX_CPUS]; /* threads on each CPU */
+static unsigned vcpu_count;                /* one above the highest index in use */
+
+/* A thread that never says who it is gets a rank after as many accesses. */
+#define PATIENCE 200000
+
+static uint32_t thread_index(uint32_t rank, uint32_t cpu, uint32_t node, uint32_t pinned)
+{
+    struct nmo_a_section *s = &nmo_arena->section[NMO_SEC_THREADS];
+    struct nmo_a_thread *t = nmo_arena_at(NMO_SEC_THREADS, 0);
+    for (uint64_t i = 0; i < s->count; i++)
+        if (t[i].rank == rank && t[i].cpu == cpu && t[i].pinned == pinned)
+            return (uint32_t)i;
+    if (s->count == s->cap)
+        return (uint32_t)(s->cap - 1);
+    t[s->count] = (struct nmo_a_thread){rank, cpu, node, pinned};
+    __atomic_store_n(&s->count, s->count + 1, __ATOMIC_RELEASE);
+    return (uint32_t)(s->count - 1);
+}
+
+/* Sets NMO_V_SHARED for the vCPUs of a CPU as long as they are several. */
+static void mark_shared(uint32_t cpu)
+{
+    for (unsigned i = 0; i < vcpu_count; i++) {
+        struct vcpu *v = &nmo_vcpus[i];
+        if ((v->flags & (NMO_V_OFF | NMO_V_NEW)) || v->cpu != cpu)
+            continue;
+        if (users[cpu] > 1)
+            __atomic_fetch_or(&v->flags, NMO_V_SHARED, __ATOMIC_RELAXED);
+        else
+            __atomic_fetch_and(&v->flags, ~NMO_V_SHARED, __ATOMIC_RELAXED);
+    }
+}
+
+static void leave_cpu(struct vcpu *v)
+{
+    if (v->flags & (NMO_V_OFF | NMO_V_NEW))
+        return;
+    if (users[v->cpu] > 0)
+        users[v->cpu]--;
+    mark_shared(v->cpu);
+}
+
+/* Drops the counter blocks that lines of an L1 remember: they are of the
+ * thread that ran there before. */
+static void clear_payload(struct nmo_l1 *l1)
+{
+    char *set = (char *)(l1 + 1);
+    for (unsigned i = 0; i < nmo_model.sets[NMO_L1]; i++, set += nmo_model.stride[NMO_L1])
+        memset(nmo_set_payload((uint32_t *)set, nmo_model.padded[NMO_L1]), 0, 4 * nmo_model.padded[NMO_L1]);
+}
+
+static void set_region(struct vcpu *v)
+{
+    v->fnmask = v->loop ? 0 : 0xffff;
+    v->base = v->loop ? NMO_LOOP | v->loop : v->start << 16;
+}
+
+static void become(struct vcpu *v, uint32_t rank, uint32_t cpu, uint32_t start, uint32_t pinned)
+{
+    uint32_t node = cpu < nmo_model.cpus ? nmo_model.node_of[cpu] : 0;
+    if (cpu >= nmo_model.cpus)
+        cpu = 0;
+    leave_cpu(v);
+    v->rank = rank;
+    v->cpu = cpu;
+    v->node = node;
+    v->l1 = nmo_cache_l1(&nmo_model, cpu);
+    v->thread = thread_index(rank, cpu, node, pinned);
+    v->start = start;
+    v->waiting = 0;
+    set_region(v);
+    if (++users[cpu] == 1)
+        clear_payload(v->l1);
+    __atomic_store_n(&v->flags, v->paused ? NMO_V_PAUSED : 0, __ATOMIC_RELEASE);
+    mark_shared(cpu);
+}
+
+/* The lowest rank that no vCPU has. */
+static uint32_t free_rank(const struct vcpu *except)
+{
+    for (uint32_t rank = 0;; rank++) {
+        bool used = false;
+        for (unsigned i = 0; i < vcpu_count && !used; i++)
+            used = &nmo_vcpus[i] != except && !(nmo_vcpus[i].flags & (NMO_V_OFF | NMO_V_NEW)) && nmo_vcpus[i].rank == rank;
+        if (!used)
+            return rank;
+    }
+}
+
+static void adopt(struct vcpu *v)
+{
+    uint32_t rank = free_rank(v);
+    become(v, rank, nmo_config.line[rank % nmo_config.lines].cpu, 0, 0);
+}
+
+/* A vCPU starts. The first one is the main thread; others wait for the runtime
+ * to say who they are, if there is one. */
+void nmo_thread_new(unsigned vcpu)
+{
+    if (vcpu >= NMO_MAX_VCPUS)
+        return;
+    struct vcpu *v = &nmo_vcpus[vcpu];
+    pthread_mutex_lock(&thread_lock);
+    if (vcpu >= vcpu_count)
+        vcpu_count = vcpu + 1;
+    struct seen *seen = v->seen;
+    memset(v, 0, sizeof *v);
+    if (seen == NULL)
+        seen = mmap(NULL, NMO_SEEN * sizeof *seen, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    v->flags = NMO_V_NEW;
+    v->seen = seen;
+    v->random = vcpu * 2654435761u + 88172645463325252ull;
+    v->countdown = nmo_config.period;
+    if (seen == MAP_FAILED)
+        v->flags = NMO_V_OFF, v->seen = NULL;
+    else if (!(nmo_arena->flags & NMO_ARENA_HELLO))
+        adopt(v);
+    pthread_mutex_unlock(&thread_lock);
+}
+
+void nmo_thread_end(unsigned vcpu)
+{
+    if (vcpu >= NMO_MAX_VCPUS)
+        return;
+    pthread_mutex_lock(&thread_lock);
+    leave_cpu(&nmo_vcpus[vcpu]);
+    __atomic_store_n(&nmo_vcpus[vcpu].flags, NMO_V_OFF, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&thread_lock);
+}
+
+static uint32_t start_index(uint64_t fn)
+{
+    if (fn == 0)
+        return 0;
+    struct nmo_a_code c = nmo_code_at(fn);
+    struct nmo_a_section *s = &nmo_arena->section[NMO_SEC_STARTS];
+    struct nmo_a_code *t = nmo_arena_at(NMO_SEC_STARTS, 0);
+    for (uint64_t i = 1; i < s->count; i++)
+        if (t[i].vaddr == c.vaddr && t[i].module == c.module)
+            return (uint32_t)i;
+    uint32_t i = (uint32_t)nmo_arena_add(NMO_SEC_STARTS, 1);
+    if (i != 0)
+        t[i] = c;
+    return i;
+}
+
+/* The vCPU says who it is, or that it has moved to another CPU. */
+void nmo_thread_is(struct vcpu *v, uint32_t rank, uint32_t cpu, const struct nmo_thread *thread)
+{
+    pthread_mutex_lock(&thread_lock);
+    uint32_t start = thread ? start_index(thread->start) : v->start;
+    become(v, rank, cpu, start, thread ? thread->pinned : 0);
+    pthread_mutex_unlock(&thread_lock);
+    if (thread)
+        nmo_object_stack(rank, thread->stack_lo, thread->stack_hi);
+}
+
+/* Another thread has put the thread of this rank on another CPU. */
+void nmo_thread_moved(uint32_t rank, uint32_t cpu, bool pinned)
+{
+    pthread_mutex_lock(&thread_lock);
+    for (unsigned i = 0; i < vcpu_count; i++) {
+        struct vcpu *v = &nmo_vcpus[i];
+        if (!(v->flags & (NMO_V_OFF | NMO_V_NEW)) && v->rank == rank) {
+            become(v, rank, cpu, v->start, pinned);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&thread_lock);
+}
+
+/* Counts an access of a thread that has not said who it is; after many it is
+ * given a rank. Returns whether it has one now. */
+bool nmo_thread_adopt(struct vcpu *v)
+{
+    if (!(v->flags & NMO_V_NEW))
+        return true;
+    __atomic_fetch_add(&nmo_arena->lost, 1, __ATOMIC_RELAXED);
+    if (++v->waiting < PATIENCE)
+        return false;
+    pthread_mutex_lock(&thread_lock);
+    adopt(v);
+    pthread_mutex_unlock(&thread_lock);
+    nmo_arena_note(NMO_NOTE_WARNING, "a thread was started behind the runtime's back; it was given the lowest free rank");
+    return true;
+}
+
+static uint32_t loop_index(uint64_t fn)
+{
+    static struct {
+        uint64_t fn;
+        uint32_t loop;
+    } known[64];
+    unsigned k = (unsigned)(fn >> 4) & 63;
+    if (known[k].fn == fn)
+        return known[k].loop;
+    struct nmo_a_code c = nmo_code_at(fn);
+    struct nmo_a_section *s = &nmo_arena->section[NMO_SEC_LOOPS];
+    struct nmo_a_loop *t = nmo_arena_at(NMO_SEC_LOOPS, 0);
+    uint32_t loop = 0;
+    for (uint64_t i = 1; i < s->count && loop == 0; i++)
+        if (t[i].vaddr == c.vaddr && t[i].module == c.module)
+            loop = (uint32_t)i;
+    if (loop == 0 && (loop = (uint32_t)nmo_arena_add(NMO_SEC_LOOPS, 1)) != 0) {
+        t[loop].vaddr = c.vaddr;
+        t[loop].module = c.module;
+    }
+    known[k].fn = fn;
+    known[k].loop = loop;
+    return loop;
+}
+
+/* The vCPU is now in the parallel region fn, or in none. */
+void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master)
+{
+    if (fn == 0) {
+        v->loop = 0;
+    } else {
+        pthread_mutex_lock(&thread_lock);
+        v->loop = loop_index(fn);
+        if (master && v->loop)
+            ((struct nmo_a_loop *)nmo_arena_at(NMO_SEC_LOOPS, v->loop))->entries++;
+        pthread_mutex_unlock(&thread_lock);
+    }
+    set_region(v);
+}
+
+void nmo_thread_pause(struct vcpu *v, int by)
+{
+    v->paused = by < 0 && v->paused == 0 ? 0 : v->paused + (uint32_t)by;
+    if (v->paused)
+        __atomic_fetch_or(&v->flags, NMO_V_PAUSED, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&v->flags, ~NMO_V_PAUSED, __ATOMIC_RELAXED);
+}
+
+/* In the child of a fork one thread is left: the one that forked. */
+void nmo_thread_child(unsigned vcpu)
+{
+    pthread_mutex_init(&thread_lock, NULL);
+    memset(users, 0, sizeof users);
+    for (unsigned i = 0; i < vcpu_count; i++)
+        if (i != vcpu)
+            nmo_vcpus[i].flags = NMO_V_OFF;
+    struct vcpu *v = &nmo_vcpus[vcpu];
+    if (!(v->flags & (NMO_V_OFF | NMO_V_NEW))) {
+        users[v->cpu] = 1;
+        mark_shared(v->cpu);
+    }
+}

@@ -1,0 +1,330 @@
+/* touch.c: one access: counted, led through the cache model, and, where it is
+ * the first to its page, the page's home decided.
+ *
+ * An L1 hit of a line whose counters are known, of a line that is owned where
+ * it is a store, costs a set search, two stores and two compares; that is most
+ * accesses. Everything else goes through slow(). */
+#include "emulate.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Reads of never-written anonymous memory are reads of the kernel's one zero
+ * page: these are its lines, above all lines of user space. */
+#define ZERO_PAGE_LINE (1ull << 42)
+static uint32_t zero_dir[64];
+
+/* ---- counter blocks: a hash table for each thread */
+
+struct table {
+    uint32_t lock, size, count;
+    uint32_t *slots; /* block indices, 0 is free */
+};
+
+static struct table tables[65536]; /* by thread index */
+
+static uint32_t hash(uint32_t page, uint32_t region)
+{
+    uint64_t h = ((uint64_t)page << 32 | region) * 0x9E3779B97F4A7C15ull;
+    return (uint32_t)(h >> 32);
+}
+
+static bool grow(struct table *t)
+{
+    uint32_t size = t->size ? 2 * t->size : 1024;
+    uint32_t *fresh = calloc(size, sizeof *fresh);
+    if (fresh == NULL)
+        return false;
+    for (uint32_t i = 0; i < t->size; i++) {
+        if (t->slots[i] == 0)
+            continue;
+        const struct nmo_a_block *b = &nmo_blocks[t->slots[i]];
+        if (b->live == NMO_DEAD)
+            continue;
+        uint32_t at = hash(b->page, b->region) & (size - 1);
+        while (fresh[at] != 0)
+            at = (at + 1) & (size - 1);
+        fresh[at] = t->slots[i];
+    }
+    free(t->slots);
+    t->slots = fresh;
+    t->size = size;
+    t->count = 0;
+    for (uint32_t i = 0; i < size; i++)
+        t->count += fresh[i] != 0;
+    return true;
+}
+
+static uint32_t new_block(uint32_t page, uint32_t thread, uint32_t region)
+{
+    uint32_t i = (uint32_t)nmo_arena_add(NMO_SEC_BLOCKS, 1);
+    if (i == 0)
+        return 0;
+    struct nmo_a_block *b = &nmo_blocks[i];
+    b->page = page;
+    b->thread = thread;
+    b->region = region;
+    b->live = region;
+    uint32_t head = __atomic_load_n(&nmo_pages[page].blocks, __ATOMIC_RELAXED);
+    do
+        b->next = head;
+    while (!__atomic_compare_exchange_n(&nmo_pages[page].blocks, &head, i, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    return i;
+}
+
+/* The block of (page record, thread, region), made where there is none; 0 where
+ * the arena is full. fresh asks for another block in place of a full one. */
+static uint32_t block_of(uint32_t page, uint32_t thread, uint32_t region, bool fresh)
+{
+    struct table *t = &tables[thread];
+    nmo_lock(&t->lock);
+    if (2 * t->count >= t->size && !grow(t)) {
+        nmo_unlock(&t->lock);
+        return 0;
+    }
+    uint32_t at = hash(page, region) & (t->size - 1), i;
+    for (; (i = t->slots[at]) != 0; at = (at + 1) & (t->size - 1))
+        if (nmo_blocks[i].page == page && nmo_blocks[i].region == region)
+            break;
+    if (i == 0 || fresh) {
+        if (i == 0)
+            t->count++;
+        else
+            nmo_blocks[i].live = NMO_DEAD;
+        i = new_block(page, thread, region);
+        t->slots[at] = i;
+        if (i == 0 && t->count > 0)
+            t->count--;
+    }
+    nmo_unlock(&t->lock);
+    return i;
+}
+
+/* ---- first touch */
+
+static uint32_t page_locks[256];
+
+static int decide_home(uint64_t page, const struct vcpu *v)
+{
+    int home = nmo_policy_home(page);
+    return home >= 0 ? home : (int)v->node;
+}
+
+static uint32_t new_record(const struct slot *s, uint64_t page, const struct vcpu *v, uint32_t region, uint64_t pc,
+                           bool kernel)
+{
+    uint32_t rec = (uint32_t)nmo_arena_add(NMO_SEC_PAGES, 1);
+    if (rec == 0)
+        return 0;
+    struct nmo_a_page *r = &nmo_pages[rec];
+    struct nmo_a_code code = {0, -1, 0};
+    if (pc != 0)
+        code = nmo_code_at(pc);
+    r->page = page;
+    r->pc = code.module >= 0 ? code.vaddr : 0;
+    r->module = code.module;
+    r->object = s->object;
+    r->home = s->home;
+    r->thread = v->thread;
+    r->region = region;
+    r->flags = (region >> 16 == 0 ? NMO_PAGE_SERIAL : 0) | (kernel ? NMO_PAGE_KERNEL : 0);
+    return rec;
+}
+
+/* The page's record, made or made anew where this access is the first, or the
+ * first store. Returns 0 where the arena is full. */
+static uint32_t first_touch(struct slot *s, uint64_t page, const struct vcpu *v, uint32_t region, uint64_t pc, bool store,
+                            bool kernel)
+{
+    uint32_t *lock = &page_locks[page & 255];
+    nmo_lock(lock);
+    if (!(s->flags & NMO_S_KNOWN)) {
+        s->flags = (uint8_t)(s->home >= 0 ? NMO_S_KNOWN : nmo_space_kind(page));
+    }
+    if ((s->flags & NMO_S_OPEN) && (store || (s->flags & NMO_S_ANY))) {
+        s->home = (int16_t)decide_home(page, v);
+        s->flags = NMO_S_KNOWN;
+        uint32_t rec = s->rec;
+        if (rec != 0 && nmo_pages[rec].blocks != 0)
+            nmo_slot_forget(s);
+        else if (rec != 0)
+            nmo_pages[rec].home = s->home;
+    }
+    uint32_t rec = s->rec;
+    if (rec == 0) {
+        rec = new_record(s, page, v, region, pc, kernel);
+        __atomic_store_n(&s->rec, rec, __ATOMIC_RELEASE);
+    }
+    nmo_unlock(lock);
+    return rec;
+}
+
+/* ---- an access in full */
+
+static void count(struct nmo_a_block *b, const struct slot *s, const struct vcpu *v, uint32_t region, int op,
+                  enum nmo_level level, uint32_t weight)
+{
+    if (level == NMO_L1) {
+        b->l1[op] += weight;
+        return;
+    }
+    uint32_t *cell = &b->miss[(level - 1) * 2 + op];
+    if (unlikely(*cell > UINT32_MAX - weight)) {
+        uint32_t i = block_of(s->rec, v->thread, region, true);
+        if (i != 0)
+            cell = &nmo_blocks[i].miss[(level - 1) * 2 + op];
+        else
+            return;
+    }
+    *cell += weight;
+}
+
+static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
+{
+    uint32_t flags = __atomic_load_n(&v->flags, __ATOMIC_RELAXED);
+    if (unlikely(flags)) {
+        if (flags & (NMO_V_PAUSED | NMO_V_OFF))
+            return;
+        if ((flags & NMO_V_NEW) && !nmo_thread_adopt(v))
+            return;
+    }
+    uint64_t page = vaddr >> NMO_PAGE_SHIFT, line = vaddr >> NMO_LINE_SHIFT;
+    uint32_t region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
+    struct seen *e = &v->seen[(page ^ region * 0x9E37u) & (NMO_SEEN - 1)];
+    if (e->page != page) {
+        e->page = page;
+        e->slot = nmo_slot(page, &e->dir);
+        e->block = nmo_blocks;
+    }
+    struct slot *s = e->slot;
+    uint32_t rec = __atomic_load_n(&s->rec, __ATOMIC_ACQUIRE);
+    if (unlikely(rec == 0 || ((s->flags & NMO_S_OPEN) && op == NMO_STORE)))
+        rec = first_touch(s, page, v, region, code & 0xffffffffffffull, op == NMO_STORE, false);
+    struct nmo_a_block *b = e->block;
+    if (b->live != region || b->page != rec || b->thread != v->thread)
+        e->block = b = &nmo_blocks[rec ? block_of(rec, v->thread, region, false) : 0];
+    uint32_t *dir = &e->dir[line & 63];
+    if (unlikely(s->flags & NMO_S_ZERO)) {
+        line = ZERO_PAGE_LINE | (line & 63);
+        dir = &zero_dir[line & 63];
+    }
+
+    struct nmo_l1 *l1 = v->l1;
+    bool locked = (v->flags & NMO_V_SHARED) != 0;
+    if (unlikely(locked))
+        nmo_lock(&l1->lock);
+    uint32_t tag = nmo_line_tag(line), *set = nmo_l1_set(&nmo_model, l1, line);
+    uint32_t now = (uint32_t)++l1->clock;
+    unsigned padded = nmo_model.padded[NMO_L1], ways = nmo_model.ways[NMO_L1], w = nmo_find(set, ways, tag);
+    enum nmo_level level = NMO_L1;
+    if (w < ways) {
+        nmo_set_stamps(set, padded)[w] = now;
+        uint8_t *own = &nmo_set_own(set, padded)[w];
+        if (op == NMO_STORE && !*own)
+            *own = nmo_dir_store(&nmo_model, v->cpu, dir, line, tag);
+    } else {
+        level = nmo_cache_miss(&nmo_model, v->cpu, line, tag, op == NMO_STORE, dir, &w);
+    }
+    /* Lines of pages without a home are always looked at here. */
+    nmo_set_payload(set, padded)[w] = s->flags & NMO_S_OPEN ? 0 : (uint32_t)(b - nmo_blocks);
+    if (unlikely(locked))
+        nmo_unlock(&l1->lock);
+    if (weight == 0)
+        return;
+    if (unlikely(b == nmo_blocks))
+        __atomic_fetch_add(&nmo_arena->lost, weight, __ATOMIC_RELAXED);
+    else
+        count(b, s, v, region, op, level, weight);
+}
+
+/* The quick way, for an L1 of 8 ways and a power of two of sets. Returns false
+ * where slow() must do it; nothing has been changed then. */
+static inline __attribute__((always_inline)) bool quick(struct vcpu *v, uint64_t vaddr, uint64_t code, int op,
+                                                        uint32_t weight, uint32_t mask)
+{
+    struct nmo_l1 *l1 = v->l1;
+    if (unlikely(v->flags))
+        return false;
+    uint64_t line = vaddr >> NMO_LINE_SHIFT;
+    uint32_t *set = (uint32_t *)((char *)(l1 + 1) + (line & mask) * 128);
+    unsigned w = nmo_find8(set, nmo_line_tag(line));
+    if (unlikely(w > 7))
+        return false;
+    struct nmo_a_block *b = &nmo_blocks[nmo_set_payload(set, 8)[w]];
+    if (unlikely(b->live != (v->base | ((uint32_t)(code >> 48) & v->fnmask))))
+        return false;
+    if (op == NMO_STORE && unlikely(!nmo_set_own(set, 8)[w]))
+        return false;
+    nmo_set_stamps(set, 8)[w] = (uint32_t)++l1->clock;
+    b->l1[op] += weight;
+    return true;
+}
+
+/* The weight of this access: 1, or with sampling period or 0, at random
+ * distances of period on average. */
+static inline uint32_t sample(struct vcpu *v)
+{
+    if (likely(--v->countdown != 0))
+        return 0;
+    v->random ^= v->random << 13;
+    v->random ^= v->random >> 7;
+    v->random ^= v->random << 17;
+    v->countdown = 1 + v->random % (2 * nmo_config.period - 1);
+    return (uint32_t)nmo_config.period;
+}
+
+static uint32_t any_mask; /* sets - 1 of the L1 */
+
+/* A callback for one operation, one shape of the L1 and one way of counting. */
+#define TOUCH(name, op, weight, fast)                                                                      \
+    static void name(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *code)                 \
+    {                                                                                                       \
+        struct vcpu *v = &nmo_vcpus[vcpu];                                                                  \
+        uint32_t n = (weight);                                                                              \
+        (void)info;                                                                                         \
+        if (!(fast))                                                                                        \
+            slow(v, vaddr, (uint64_t)code, op, n);                                                          \
+    }
+TOUCH(load_32x8, NMO_LOAD, 1, quick(v, vaddr, (uint64_t)code, NMO_LOAD, 1, 31))
+TOUCH(store_32x8, NMO_STORE, 1, quick(v, vaddr, (uint64_t)code, NMO_STORE, 1, 31))
+TOUCH(load_any8, NMO_LOAD, 1, quick(v, vaddr, (uint64_t)code, NMO_LOAD, 1, any_mask))
+TOUCH(store_any8, NMO_STORE, 1, quick(v, vaddr, (uint64_t)code, NMO_STORE, 1, any_mask))
+TOUCH(load_any, NMO_LOAD, 1, false)
+TOUCH(store_any, NMO_STORE, 1, false)
+TOUCH(load_sampled8, NMO_LOAD, sample(v), quick(v, vaddr, (uint64_t)code, NMO_LOAD, n, any_mask))
+TOUCH(store_sampled8, NMO_STORE, sample(v), quick(v, vaddr, (uint64_t)code, NMO_STORE, n, any_mask))
+TOUCH(load_sampled, NMO_LOAD, sample(v), false)
+TOUCH(store_sampled, NMO_STORE, sample(v), false)
+
+/* Chooses the callbacks for the model and the period. */
+struct touch nmo_touch_callbacks(void)
+{
+    bool eight = nmo_model.ways[NMO_L1] == 8 && (nmo_model.mask[NMO_L1] != 0 || nmo_model.sets[NMO_L1] == 1);
+    any_mask = nmo_model.mask[NMO_L1];
+    if (nmo_config.period > 1)
+        return eight ? (struct touch){load_sampled8, store_sampled8} : (struct touch){load_sampled, store_sampled};
+    if (eight && nmo_model.sets[NMO_L1] == 32)
+        return (struct touch){load_32x8, store_32x8};
+    return eight ? (struct touch){load_any8, store_any8} : (struct touch){load_any, store_any};
+}
+
+/* The kernel read from or wrote to the program's memory for this thread: that
+ * is a touch of the pages, and no access of the program's. */
+void nmo_touch_kernel(struct vcpu *v, uint64_t addr, uint64_t bytes, bool write)
+{
+    if (addr == 0 || bytes == 0 || addr + bytes < addr || addr + bytes > 1ull << 47 || v->flags & (NMO_V_NEW | NMO_V_OFF))
+        return;
+    uint32_t region = v->base; /* outside loops the function is not known */
+    for (uint64_t page = addr >> NMO_PAGE_SHIFT; page <= (addr + bytes - 1) >> NMO_PAGE_SHIFT; page++) {
+        struct slot *s = nmo_slot(page, NULL);
+        if (s->rec == 0 || (write && (s->flags & NMO_S_OPEN)))
+            first_touch(s, page, v, region, 0, write, true);
+    }
+}
+
+void nmo_touch_child(void)
+{
+    memset(page_locks, 0, sizeof page_locks);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        tables[i].lock = 0;
+}
