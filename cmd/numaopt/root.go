@@ -68,7 +68,9 @@ func cannot(err error) error {
 // commands is the menu, in the order of a session. Each constructor is given
 // the function that does the work, so that a test can pass its own.
 func commands(std *stdio) []*cobra.Command {
-	return []*cobra.Command{}
+	return []*cobra.Command{
+		newLabCmd(std, func(ctx context.Context, opt labOptions) error { return runLab(ctx, std, opt) }),
+	}
 }
 
 // run is numaopt: it carries out args and returns the exit status. It is the one

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"numaopt/internal/lab"
+	"numaopt/internal/runfile"
+	"numaopt/internal/topo"
+	"numaopt/internal/units"
+)
+
+// labOptions is numaopt lab's command line.
+type labOptions struct {
+	program         []string
+	topology, bind  string
+	plan, output    string
+	only            []string
+	l1, l2, llc     string
+	thp             string
+	balancing       bool
+	memory          string
+	json, quiet     bool
+	selfTest        bool
+	topologyDefault bool
+}
+
+func newLabCmd(std *stdio, run func(context.Context, labOptions) error) *cobra.Command {
+	var opt labOptions
+	cmd := &cobra.Command{
+		Use:   "lab [flags] -- PROGRAM [ARGS]",
+		Short: "run a program on a virtual machine with several nodes and count every access",
+		Long: `lab runs the program in a QEMU guest that has real NUMA nodes, under a real Linux
+kernel, and counts every load and store of its user-mode code: where it was made,
+where its page was at that moment, and which level of the modelled caches served
+it. In one boot the program runs as the kernel places it ("default"), with its
+pages interleaved over all nodes ("interleave"), and with --plan under numaopt
+apply ("plan"); threads are bound alike in all runs.
+
+The guest sees this machine's files, the environment and stdin. Each run starts
+from the same files; what the last run changed is there on this machine when lab
+ends. lab ends with the last run's status. The last run's output goes to stderr
+(stdout has lab's own table or JSON), or with -o FILE to stdout.
+
+Nothing in the guest says how fast the program would be: remote memory there is
+as fast as local memory. OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=0 are set
+unless you set them, because spinning threads count as accesses.`,
+		Example: `  numaopt lab --topology 4x2 -- ./app ARGS
+  numaopt lab --topology 4x2 --plan app.plan.yaml --json -- ./app ARGS >lab.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !opt.selfTest {
+				_, program, err := splitProgram(cmd, args, 0)
+				if err != nil {
+					return err
+				}
+				opt.program = program
+			} else if len(args) > 0 {
+				return usagef("--self-test takes no program")
+			}
+			opt.topologyDefault = !cmd.Flags().Changed("topology")
+			return run(cmd.Context(), opt)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&opt.topology, "topology", "4x2", "nodes x CPUs of each node")
+	f.StringVar(&opt.bind, "bind", "", "how ranks are laid on CPUs: compact or spread (default the plan's, else compact)")
+	f.StringVar(&opt.plan, "plan", "", "also run under this plan")
+	f.StringArrayVar(&opt.only, "only", nil, "count only while this loop or function runs (may be repeated)")
+	f.StringVar(&opt.l1, "l1", "16K:8", "modelled L1 of a CPU, SIZE:WAYS")
+	f.StringVar(&opt.l2, "l2", "64K:8", "modelled L2 of a CPU")
+	f.StringVar(&opt.llc, "llc", "512K:16", "modelled LLC of a node")
+	f.StringVar(&opt.thp, "thp", "never", "transparent huge pages in the guest: never, madvise or always")
+	f.BoolVar(&opt.balancing, "numa-balancing", false, "let the guest's kernel migrate pages")
+	f.StringVar(&opt.memory, "memory", lab.DefaultMemory.Exact(), "memory of the guest, all nodes together")
+	f.BoolVar(&opt.json, "json", false, "print JSON")
+	f.StringVarP(&opt.output, "output", "o", "", "write the table or JSON to this file, leaving stdout to the program")
+	f.BoolVarP(&opt.quiet, "quiet", "q", false, "neither progress nor the program's output")
+	f.BoolVar(&opt.selfTest, "self-test", false, "count runs whose remote share is known, and compare")
+	f.MarkHidden("self-test")
+	return cmd
+}
+
+func runLab(ctx context.Context, std *stdio, opt labOptions) error {
+	o, err := opt.options(std)
+	if err != nil {
+		return err
+	}
+	if opt.topologyDefault && !opt.quiet {
+		fmt.Fprintln(std.err, "numaopt: no --topology given: the guest has 4 nodes of 2 CPUs")
+	}
+	r, err := lab.Run(ctx, o)
+	if err != nil {
+		return labError(err)
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(std.err, "numaopt: %s\n", w)
+	}
+	if err := writeLab(std, opt, r); err != nil {
+		return err
+	}
+	if opt.selfTest {
+		return lab.CheckSelfTest(r)
+	}
+	if status := r.Status(); status != 0 {
+		return &exitError{code: status}
+	}
+	return nil
+}
+
+// labError gives err the exit status that it deserves: what the machine lacks is
+// 3, what the user gave is 2.
+func labError(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, lab.ErrInput) {
+		return err
+	}
+	return cannot(err)
+}
+
+func writeLab(std *stdio, opt labOptions, r *lab.Result) error {
+	write := lab.Print
+	if opt.json {
+		write = func(w io.Writer, r *lab.Result) error {
+			e := json.NewEncoder(w)
+			e.SetEscapeHTML(false)
+			e.SetIndent("", "  ")
+			return e.Encode(r)
+		}
+	}
+	if opt.output == "" {
+		return write(std.out, r)
+	}
+	f, err := os.CreateTemp(filepath.Dir(opt.output), "."+filepath.Base(opt.output))
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	err = errors.Join(write(f, r), f.Chmod(0o644), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), opt.output)
+}
+
+// options turns the command line into lab's.
+func (opt labOptions) options(std *stdio) (lab.Options, error) {
+	o := lab.Options{
+		Command: opt.program, Plan: opt.plan, Only: opt.only, THP: opt.thp, Balancing: opt.balancing, SelfTest: opt.selfTest,
+		Bind: topo.Bind(opt.bind), Stdin: std.in, Stdout: std.err, Stderr: std.err, Progress: labProgress(std, opt.quiet),
+	}
+	var err error
+	if o.Topology, err = topo.Parse(opt.topology); err != nil {
+		return o, &usageError{err}
+	}
+	if o.Bind == "" {
+		o.Bind = topo.BindCompact
+	}
+	if _, err = o.Topology.Order(o.Bind); err != nil {
+		return o, usagef("--%v", err)
+	}
+	if opt.thp != "never" && opt.thp != "always" && opt.thp != "madvise" {
+		return o, usagef("--thp %s: want never, madvise or always", opt.thp)
+	}
+	if o.Memory, err = units.ParseBytes(opt.memory); err != nil {
+		return o, usagef("--memory: %v", err)
+	}
+	if o.Caches, err = parseCaches(opt.l1, opt.l2, opt.llc); err != nil {
+		return o, err
+	}
+	if opt.output != "" {
+		o.Stdout = std.out
+	}
+	if opt.quiet {
+		o.Stdout, o.Stderr = io.Discard, io.Discard
+	}
+	if o.Exe, err = os.Executable(); err != nil {
+		return o, err
+	}
+	plugin, err := runfile.Lib("lab.so")
+	o.Lib = filepath.Dir(plugin)
+	return o, cannot(err)
+}
+
+// parseCaches reads --l1, --l2 and --llc: "16K:8".
+func parseCaches(l1, l2, llc string) (topo.CacheModel, error) {
+	m := topo.DefaultCaches()
+	for _, c := range []struct {
+		flag, value string
+		to          *topo.Cache
+	}{{"l1", l1, &m.L1}, {"l2", l2, &m.L2}, {"llc", llc, &m.LLC}} {
+		size, ways, ok := strings.Cut(c.value, ":")
+		b, err := units.ParseBytes(size)
+		n, err2 := strconv.Atoi(ways)
+		if !ok || err != nil || err2 != nil || n < 1 || n > 32 || b <= 0 || b%units.Bytes(n*m.LineBytes) != 0 {
+			return m, usagef("--%s %s: want SIZE:WAYS, such as 16K:8: whole sets of 64-byte lines, at most 32 ways", c.flag, c.value)
+		}
+		*c.to = topo.Cache{Bytes: int64(b), Ways: n}
+	}
+	return m, nil
+}
+
+// labProgress writes a line for each step, where somebody watches.
+func labProgress(std *stdio, quiet bool) func(string) {
+	f, isFile := std.err.(*os.File)
+	if quiet || !isFile {
+		return func(string) {}
+	}
+	if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return func(string) {}
+	}
+	return func(text string) { fmt.Fprintf(f, "numaopt: %s\n", text) }
+}

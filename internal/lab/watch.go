@@ -1,0 +1,179 @@
+package lab
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// watcher follows the runs as the guest reports them.
+type watcher struct {
+	opt  Options
+	runs []guestRun
+	run  int // the one under way, -1 before the first
+	seen []seen
+	changes
+}
+
+// seen is what was heard of one run.
+type seen struct {
+	exit    exit
+	ended   bool
+	stdout  hash.Hash
+	bytes   int64
+	stderr  tail // of a run whose stderr is not passed on
+	summary bytes.Buffer
+}
+
+// tail keeps the last bytes written to it.
+type tail struct{ b []byte }
+
+const tailBytes = 2048
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if extra := len(t.b) - tailBytes; extra > 0 {
+		t.b = append(t.b[:0], t.b[extra:]...)
+	}
+	return len(p), nil
+}
+
+func newWatcher(opt Options, j *job) *watcher {
+	w := &watcher{opt: opt, runs: j.runs, run: -1, seen: make([]seen, len(j.runs))}
+	for i := range w.seen {
+		w.seen[i].stdout = sha256.New()
+	}
+	return w
+}
+
+func (w *watcher) begin(run int) {
+	if run < 0 || run >= len(w.seen) {
+		return
+	}
+	w.run = run
+	w.opt.Progress(fmt.Sprintf("run %d of %d: %s", run+1, len(w.seen), w.runs[run].name))
+}
+
+// now is the run under way; before the first one it is that.
+func (w *watcher) now() *seen { return &w.seen[max(w.run, 0)] }
+
+func (w *watcher) last() bool { return w.run == len(w.seen)-1 }
+
+func (w *watcher) output(stderr bool, data []byte) error {
+	s := w.now()
+	to := w.opt.Stdout
+	if stderr {
+		to = w.opt.Stderr
+	} else {
+		s.stdout.Write(data)
+		s.bytes += int64(len(data))
+	}
+	if !w.last() {
+		to = io.Discard
+		if stderr {
+			to = &s.stderr
+		}
+	}
+	_, err := to.Write(data)
+	return err
+}
+
+func (w *watcher) summary(data []byte) { w.now().summary.Write(data) }
+
+func (w *watcher) ended(e exit) {
+	s := w.now()
+	s.exit, s.ended = e, true
+	if !w.last() && e.status() != 0 {
+		fmt.Fprintf(w.opt.Stderr, "%s", s.stderr.b)
+	}
+}
+
+func (w *watcher) log(text string) { w.opt.Progress(text) }
+
+// result puts together what the guest said and what the plugin counted.
+func (w *watcher) result(opt Options, g *guest) (*Result, error) {
+	w.drop(io.ErrUnexpectedEOF) // a file that never came to its end
+	r := &Result{
+		Command: opt.Command, Topology: fmt.Sprintf("%dx%d", g.nodes, g.cpus), Bind: opt.Bind, Kernel: g.kernel.Release,
+		THP: opt.THP, Balancing: opt.Balancing, MemoryBytes: int64(g.nodeBytes()) * int64(g.nodes), Caches: opt.Caches,
+		Only: opt.Only, Plan: opt.Plan, Window: window(opt, w.runs[0]), FilesWritten: w.written, FilesDeleted: w.deleted,
+		Warnings: []string{},
+	}
+	for k := range w.seen {
+		run, err := w.runResult(k, g)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", w.runs[k].name, err)
+		}
+		r.Runs = append(r.Runs, run)
+	}
+	for _, err := range w.failed {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("a file that the program wrote was not brought back: %v", err))
+	}
+	if more := w.failures - len(w.failed); more > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d more files were not brought back", more))
+	}
+	return r, nil
+}
+
+func window(opt Options, first guestRun) string {
+	switch {
+	case opt.SelfTest:
+		return "the self-test's loads"
+	case len(opt.Only) > 0:
+		return "while a team of threads is in one of the named loops"
+	case first.markExec:
+		return "from exec to exit: the program cannot say when its main starts"
+	}
+	return "from the start of main to exit"
+}
+
+func (w *watcher) runResult(k int, g *guest) (RunResult, error) {
+	s := &w.seen[k]
+	r := RunResult{Name: w.runs[k].name}
+	c, err := readCounts(fmt.Sprintf("%s.%d", g.countsPrefix(), k))
+	if err != nil {
+		return r, err
+	}
+	r.count(c, g.nodes, g.cpus)
+	r.Status, r.Seconds, r.OOMKills = s.exit.status(), s.exit.took.Seconds(), s.exit.oomKills
+	r.StdoutBytes = s.bytes
+	r.StdoutSame = bytes.Equal(s.stdout.Sum(nil), w.seen[0].stdout.Sum(nil))
+	r.runtime(s.summary.Bytes())
+	if r.OOMKills > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the guest ran out of memory (%v); give it more with --memory", w.opt.Memory))
+	}
+	if r.Windows == 0 {
+		r.Warnings = append(r.Warnings, "nothing was counted: the window never opened")
+	}
+	return r, nil
+}
+
+// runtime fills in what the runtime's summary says, one JSON line a process;
+// lines that are none are left alone.
+func (r *RunResult) runtime(lines []byte) {
+	var touched, onPlan int64
+	for _, line := range bytes.Split(lines, []byte("\n")) {
+		var one struct {
+			Objects  []Object `json:"objects"`
+			Threads  int      `json:"threads"`
+			Warnings []string `json:"warnings"`
+		}
+		if json.Unmarshal(line, &one) != nil {
+			continue
+		}
+		r.Threads = max(r.Threads, one.Threads)
+		r.Warnings = append(r.Warnings, one.Warnings...)
+		for _, o := range one.Objects {
+			if p := percentOf(uint64(o.OnPlan), uint64(o.Touched)); p != nil {
+				o.OnPlanPct = *p
+			}
+			touched += o.Touched
+			onPlan += o.OnPlan
+			r.Objects = append(r.Objects, o)
+		}
+	}
+	r.OnPlanPct = percentOf(uint64(onPlan), uint64(touched))
+}
