@@ -43,7 +43,7 @@ static int tid_of(pthread_t thread) {
 
 NMO_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *mask) {
     static int (*real)(pthread_t, size_t, cpu_set_t *);
-    int tid = nmo_state == NMO_READY ? tid_of(thread) : -1;
+    int tid = nmo_ready() ? tid_of(thread) : -1;
     if (tid < 0) {
         if (!real)
             real = nmo_real_find("pthread_getaffinity_np", 0);
@@ -57,7 +57,7 @@ NMO_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t 
 
 NMO_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask) {
     static int (*real)(pthread_t, size_t, const cpu_set_t *);
-    int tid = nmo_state == NMO_READY ? tid_of(thread) : -1;
+    int tid = nmo_ready() ? tid_of(thread) : -1;
     if (tid < 0) {
         if (!real)
             real = nmo_real_find("pthread_setaffinity_np", 0);
@@ -65,6 +65,85 @@ NMO_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_
     }
     return (int)-nmo_view_set(tid, bytes, mask, "pthread_setaffinity_np");
 }
+
+/* ---- the affinity of threads to be: libgomp gives it with the attributes ---- */
+
+enum { ATTRS = 256 };
+static struct {
+    const pthread_attr_t *attr;
+    uint64_t mask[NMO_MAX_CPUS / 64];
+} attrs[ATTRS];
+static nmo_lock attr_lock;
+
+static int find_attr(const pthread_attr_t *attr) {
+    for (int i = 0; i < ATTRS; i++)
+        if (attrs[i].attr == attr)
+            return i;
+    return -1;
+}
+
+const uint64_t *nmo_view_attr(const void *attr) {
+    int i = attr ? find_attr(attr) : -1;
+    return i < 0 ? NULL : attrs[i].mask;
+}
+
+static void forget_attr(const pthread_attr_t *attr) {
+    nmo_lock_take(&attr_lock);
+    int i = find_attr(attr);
+    if (i >= 0)
+        attrs[i].attr = NULL;
+    nmo_lock_release(&attr_lock);
+}
+
+static bool keep_attr(const pthread_attr_t *attr, size_t bytes, const cpu_set_t *mask) {
+    nmo_lock_take(&attr_lock);
+    int i = find_attr(attr);
+    if (i < 0)
+        i = find_attr(NULL);
+    if (i >= 0) {
+        nmo_mem_zero(attrs[i].mask, sizeof attrs[i].mask);
+        nmo_mem_copy(attrs[i].mask, mask, bytes < sizeof attrs[i].mask ? bytes : sizeof attrs[i].mask);
+        attrs[i].attr = attr;
+    }
+    nmo_lock_release(&attr_lock);
+    return i >= 0;
+}
+
+NMO_EXPORT int pthread_attr_setaffinity_np(pthread_attr_t *attr, size_t bytes, const cpu_set_t *mask) {
+    static int (*real)(pthread_attr_t *, size_t, const cpu_set_t *);
+    if (!real)
+        real = nmo_real_find("pthread_attr_setaffinity_np", 0);
+    if (!nmo_ready() || !bytes) {
+        forget_attr(attr);
+        return real(attr, bytes, mask);
+    }
+    bool kept = keep_attr(attr, bytes, mask);
+    return kept && nmo_run.emulated ? 0 : real(attr, bytes, mask);
+}
+
+NMO_EXPORT int pthread_attr_getaffinity_np(const pthread_attr_t *attr, size_t bytes, cpu_set_t *mask) {
+    static int (*real)(const pthread_attr_t *, size_t, cpu_set_t *);
+    const uint64_t *kept = nmo_view_attr(attr);
+    if (kept) {
+        for (size_t i = 0; i < bytes; i++)
+            ((char *)mask)[i] = i < NMO_MAX_CPUS / 8 ? ((const char *)kept)[i] : 0;
+        return 0;
+    }
+    if (!real)
+        real = nmo_real_find("pthread_attr_getaffinity_np", 0);
+    return real(attr, bytes, mask);
+}
+
+NMO_EXPORT int pthread_attr_destroy(pthread_attr_t *attr) {
+    static int (*real)(pthread_attr_t *);
+    if (nmo_state == NMO_READY)
+        forget_attr(attr);
+    if (!real)
+        real = nmo_real_find("pthread_attr_destroy", 0);
+    return real(attr);
+}
+
+/* ---- questions ---- */
 
 NMO_EXPORT int sched_getcpu(void) {
     unsigned cpu;

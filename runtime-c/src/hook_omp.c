@@ -19,7 +19,7 @@ static void close_window(bool only) {
 }
 
 static bool wanted(void) {
-    return nmo_state == NMO_READY && (nmo_track || nmo_mark_regions);
+    return nmo_ready() && (nmo_track || nmo_mark_regions);
 }
 
 /* ---- libgomp ---- */

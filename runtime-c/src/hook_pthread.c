@@ -45,10 +45,13 @@ static void *begin(void *arg) {
 NMO_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routine)(void *), void *arg) {
     if (!real_create)
         real_create = nmo_real_find("pthread_create", 0);
-    struct start *s = nmo_state == NMO_READY ? take_start() : NULL;
+    struct start *s = nmo_ready() ? take_start() : NULL;
     if (!s)
         return real_create(thread, attr, routine, arg);
     int rank = nmo_thread_claim();
+    const uint64_t *mask = nmo_view_attr(attr);
+    if (mask && rank >= 0)
+        nmo_view_born(rank, mask);
     s->rank = rank;
     s->routine = routine;
     s->arg = arg;

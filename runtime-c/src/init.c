@@ -1,5 +1,8 @@
 /* init.c: start-up and its order.
  *
+ * Constructors of libraries may run before ours and ask for CPUs (libgomp's does)
+ * or start threads, so the first such hook starts us up too.
+ *
  * 1. the run file, by raw system calls: nothing of libc is needed or disturbed;
  * 2. the seam and the view, while the thread still has its original mask;
  * 3. the modules: which also places globals, before anyone touches them;
@@ -8,6 +11,7 @@
  * 6. the lab's mark last, so that our own start-up is not counted.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -79,7 +83,11 @@ static void start(void) {
     nmo_mark(NMO_MARK_PROGRAM_START);
 }
 
-__attribute__((constructor)) static void nmo_init(void) {
+__attribute__((constructor)) void nmo_init(void) {
+    static int begun;
+    if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
+        return;
+    int keep = errno;
     nmo_malloc_init();
     nmo_self.quiet = true;
     const char *path = getenv("NUMAOPT_RUN");
@@ -92,6 +100,7 @@ __attribute__((constructor)) static void nmo_init(void) {
         start();
     }
     nmo_self.quiet = false;
+    errno = keep;
 }
 
 __attribute__((destructor)) static void nmo_end(void) {

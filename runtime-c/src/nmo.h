@@ -291,6 +291,7 @@ struct nmo_rank {
     int cpu;     /* line of nmo_run.cpus */
     bool pinned; /* by the program */
     bool view_set;
+    const char *pinned_by; /* what the program called; NULL once it was reported */
     uintptr_t pthread;
     uint64_t view[NMO_MAX_CPUS / 64]; /* the affinity that the program sees */
 };
@@ -308,6 +309,9 @@ void nmo_thread_child(void); /* after fork, in the child */
 uintptr_t nmo_thread_enter(uintptr_t fn, bool master);
 void nmo_thread_leave(uintptr_t outer, bool master);
 int nmo_thread_threads(void); /* most ranks in use at once */
+/* Binds the calling thread, or the one of this kernel id, to its rank's CPU
+ * unless somebody else binds. */
+void nmo_thread_bind(int rank, int tid);
 /* The program moved the thread of rank to another CPU, or pinned it. */
 void nmo_thread_moved(int rank);
 
@@ -319,6 +323,16 @@ extern uint64_t nmo_view_all[NMO_MAX_CPUS / 64];
 /* As the system calls: bytes of mask or -errno; tid 0 is the caller. */
 long nmo_view_get(int tid, size_t bytes, void *mask);
 long nmo_view_set(int tid, size_t bytes, const void *mask, const char *by);
+/* Line of the CPU on which a thread of this mask runs: its own where the mask
+ * leaves it, else the mask's first; -1 where the mask has none of the run's. */
+int nmo_view_line(const uint64_t *mask, int rank);
+/* The mask that the program put into thread attributes, NULL is none; and a
+ * thread of that mask is about to be created. */
+const uint64_t *nmo_view_attr(const void *attr);
+void nmo_view_born(int rank, const uint64_t *mask);
+/* Reports a binding by the program that has lasted until now: runtimes bind for
+ * a moment to look at the machine. */
+void nmo_view_report(int rank);
 int nmo_view_cpu(int *node); /* current CPU, -1: ask the system */
 int nmo_view_count(void);    /* CPUs online, -1: ask the system */
 
@@ -356,5 +370,12 @@ void nmo_stats_child(void);
 /* ---- init.c ------------------------------------------------------------------------------------ */
 
 extern int nmo_pid;
+void nmo_init(void);
+/* For hooks that must know the run: true where it is in force. */
+static inline bool nmo_ready(void) {
+    if (NMO_UNLIKELY(nmo_state == NMO_BOOT))
+        nmo_init();
+    return nmo_state == NMO_READY;
+}
 
 #endif

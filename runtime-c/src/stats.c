@@ -130,6 +130,9 @@ void nmo_stats_finish(void) {
         return;
     nmo_mark(NMO_MARK_PROGRAM_END);
     nmo_self.quiet = true;
+    for (int i = 0; i < NMO_MAX_RANKS; i++)
+        if (nmo_ranks[i].used && nmo_ranks[i].pinned_by)
+            nmo_view_report(i);
     if (nmo_run.nobjects) {
         nmo_live_each(end_block);
         end_globals();

@@ -37,10 +37,13 @@ int nmo_thread_claim(void) {
     r->cpu = rank % nmo_run.ncpus;
     r->tid = 0;
     r->pthread = 0;
-    r->pinned = false;
+    r->pinned = creator && creator->pinned; /* Linux: a thread inherits its creator's mask */
+    r->pinned_by = NULL;
     r->view_set = creator && creator->view_set;
     for (size_t i = 0; r->view_set && i < nmo_view_bytes / 8; i++)
         r->view[i] = creator->view[i];
+    if (r->pinned)
+        r->cpu = nmo_view_line(r->view, rank);
     return rank;
 }
 
@@ -86,15 +89,14 @@ static void tell(int rank, uintptr_t start) {
     nmo_self.quiet = quiet;
 }
 
-/* Binds the calling thread to its rank's CPU unless somebody else binds. */
-static void bind(int rank) {
+void nmo_thread_bind(int rank, int tid) {
     if (nmo_run.emulated || nmo_run.pinned || unbound || nmo_ranks[rank].pinned)
         return;
     uint64_t mask[NMO_MAX_CPUS / 64];
     int cpu = nmo_run.cpus[nmo_ranks[rank].cpu].id;
     nmo_mem_zero(mask, sizeof mask);
     mask[cpu / 64] |= 1ull << cpu % 64;
-    long err = nmo_sys->set_affinity(0, sizeof mask, mask);
+    long err = nmo_sys->set_affinity(tid, sizeof mask, mask);
     if (err < 0)
         nmo_warn("a thread could not be bound to its CPU", nmo_errno_name(-err));
 }
@@ -106,7 +108,7 @@ void nmo_thread_begin(int rank, uintptr_t start) {
     struct nmo_rank *r = &nmo_ranks[rank];
     r->pthread = (uintptr_t)pthread_self();
     __atomic_store_n(&r->tid, nmo_sys_tid(), __ATOMIC_RELEASE);
-    bind(rank);
+    nmo_thread_bind(rank, 0);
     if (nmo_run.emulated)
         tell(rank, start);
     if (have_key)
@@ -125,6 +127,7 @@ void nmo_thread_end(void) {
     int rank = nmo_self.rank1 - 1;
     if (rank < 0 || nmo_state != NMO_READY)
         return;
+    nmo_view_report(rank);
     nmo_self.rank1 = 0;
     if (nmo_run.emulated)
         nmo_emu(NMO_THREAD_END, (uintptr_t)rank, 0, 0, 0, 0);
@@ -163,6 +166,8 @@ int nmo_thread_rank(void) {
 uintptr_t nmo_thread_enter(uintptr_t fn, bool master) {
     uintptr_t outer = nmo_self.region;
     nmo_self.region = fn;
+    if (NMO_UNLIKELY(nmo_self.rank1 && nmo_ranks[nmo_self.rank1 - 1].pinned_by))
+        nmo_view_report(nmo_self.rank1 - 1);
     if (nmo_track)
         nmo_emu(NMO_REGION, fn, master, 0, 0, 0);
     return outer;

@@ -41,7 +41,7 @@ static int rank_of(int tid) {
 }
 
 static bool not_ours(void) {
-    return nmo_state != NMO_READY || (!nmo_run.emulated && nmo_run.pinned);
+    return !nmo_ready() || (!nmo_run.emulated && nmo_run.pinned);
 }
 
 long nmo_view_get(int tid, size_t bytes, void *mask) {
@@ -67,9 +67,7 @@ static bool covers(const uint64_t *mask) {
     return true;
 }
 
-/* Line of the CPU on which a thread of this mask runs: its own where the mask
- * leaves it, else the mask's first; -1 where the mask has none. */
-static int line_under(const uint64_t *mask, int rank) {
+int nmo_view_line(const uint64_t *mask, int rank) {
     int own = rank % nmo_run.ncpus, first = -1;
     if (has(mask, nmo_run.cpus[own].id))
         return own;
@@ -79,7 +77,21 @@ static int line_under(const uint64_t *mask, int rank) {
     return first;
 }
 
-static void report(const char *by) {
+void nmo_view_born(int rank, const uint64_t *mask) {
+    struct nmo_rank *r = &nmo_ranks[rank];
+    int line = nmo_view_line(mask, rank);
+    for (size_t w = 0; w < nmo_view_bytes / 8; w++)
+        r->view[w] = mask[w] & nmo_view_all[w];
+    r->view_set = r->pinned = !covers(mask);
+    r->pinned_by = r->pinned ? "pthread_attr_setaffinity_np" : NULL;
+    r->cpu = r->pinned && line >= 0 ? line : rank % nmo_run.ncpus;
+}
+
+void nmo_view_report(int rank) {
+    const char *by = nmo_ranks[rank].pinned ? nmo_ranks[rank].pinned_by : NULL;
+    nmo_ranks[rank].pinned_by = NULL;
+    if (!by)
+        return;
     nmo_warn("the program binds its own threads", by);
     if (nmo_run.emulated)
         nmo_emu(NMO_PINNED, (uintptr_t)by, 0, 0, 0, 0);
@@ -95,22 +107,19 @@ long nmo_view_set(int tid, size_t bytes, const void *mask, const char *by) {
     nmo_mem_zero(wanted, sizeof wanted);
     nmo_mem_copy(wanted, mask, bytes < sizeof wanted ? bytes : sizeof wanted);
     struct nmo_rank *r = &nmo_ranks[rank];
-    bool all = covers(wanted);
-    int line = line_under(wanted, rank);
-    if (nmo_run.emulated && line < 0)
+    bool all = covers(wanted), was = r->pinned;
+    int line = nmo_view_line(wanted, rank);
+    if (line < 0 && nmo_run.emulated)
         return -EINVAL;
-    if (!nmo_run.emulated && (!all || r->pinned)) {
-        long err = nmo_sys->set_affinity(tid, bytes, mask);
-        if (err < 0)
-            return err;
-    }
+    long err = all || nmo_run.emulated ? 0 : nmo_sys->set_affinity(tid, bytes, mask);
+    if (err < 0)
+        return err;
     for (size_t w = 0; w < nmo_view_bytes / 8; w++)
         r->view[w] = wanted[w] & nmo_view_all[w];
-    r->view_set = !all;
-    bool was = r->pinned;
-    r->pinned = !all;
-    if (!all)
-        report(by);
+    r->view_set = r->pinned = !all;
+    r->pinned_by = all ? NULL : by;
+    if (all && was)
+        nmo_thread_bind(rank, tid);
     if (line >= 0 && (line != r->cpu || was != r->pinned)) {
         r->cpu = line;
         nmo_thread_moved(rank);
@@ -119,7 +128,7 @@ long nmo_view_set(int tid, size_t bytes, const void *mask, const char *by) {
 }
 
 int nmo_view_cpu(int *node) {
-    if (nmo_state != NMO_READY || !nmo_run.emulated)
+    if (!nmo_ready() || !nmo_run.emulated)
         return -1;
     const struct nmo_run_cpu *cpu = &nmo_run.cpus[nmo_ranks[nmo_thread_rank()].cpu];
     *node = cpu->node;
@@ -127,5 +136,5 @@ int nmo_view_cpu(int *node) {
 }
 
 int nmo_view_count(void) {
-    return nmo_state == NMO_READY && nmo_run.emulated ? nmo_run.ncpus : -1;
+    return nmo_ready() && nmo_run.emulated ? nmo_run.ncpus : -1;
 }
