@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"numaopt/internal/plan"
+	"numaopt/internal/planner"
+	"numaopt/internal/profile"
+	"numaopt/internal/units"
+)
+
+// planOptions are the arguments of plan.
+type planOptions struct {
+	profile string // file name
+	output  string // file name; "" or "-" is stdout
+	schema  bool
+	explain bool
+	planner planner.Options
+}
+
+func newPlanCmd(std *stdio, run func(context.Context, planOptions) error) *cobra.Command {
+	opt := planOptions{planner: planner.DefaultOptions()}
+	cmd := &cobra.Command{
+		Use:   "plan PROFILE",
+		Short: "decide which node each page should be on, and say why",
+		Long: `plan turns a profile into a plan: which node each page of each object should be
+on (the node that makes most DRAM accesses to it, CGO'12 §2.3), in the simplest
+words that lose nothing: bind, x-wise, block-cyclic, interleave, or a page map.
+Objects that first touch places right already are left out.
+
+A plan is a YAML file to be read, reviewed in a diff, and edited; each entry says
+why it is there and what it is predicted to change. What no placement can help is
+said in its notes. --schema prints the JSON schema of the file.`,
+		Example: `  numaopt plan app.nprof -o app.plan.yaml
+  numaopt plan app.nprof --only solve -o app.plan.yaml   # for the computation, not its set-up
+  numaopt plan app.nprof --explain > app.plan.yaml       # a line for every object on stderr`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case opt.schema && len(args) > 0:
+				return usagef("--schema takes no profile")
+			case !opt.schema && len(args) != 1:
+				return usagef("plan takes one profile, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				opt.profile = args[0]
+			}
+			if g := opt.planner.MinGain; !(g >= 0 && g <= 100) {
+				return usagef("--min-gain %v is not from 0 to 100 points", g)
+			}
+			return run(cmd.Context(), opt)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opt.output, "output", "o", "", "write the plan to `FILE` (default stdout)")
+	f.StringSliceVar(&opt.planner.Only, "only", nil, "plan for these loops or functions only: `NAME` or FILE:LINE, as in the report")
+	f.Float64Var(&opt.planner.MinGain, "min-gain", opt.planner.MinGain, "leave out what saves fewer `POINTS` of the DRAM accesses")
+	f.BoolVar(&opt.explain, "explain", false, "say for every object what was decided and why, on stderr")
+	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of plans and exit")
+	return cmd
+}
+
+func runPlan(_ context.Context, std *stdio, opt planOptions) error {
+	if opt.schema {
+		_, err := std.out.Write(plan.Schema)
+		return err
+	}
+	p, sum, err := profile.ReadFileSum(opt.profile)
+	if err != nil {
+		return err
+	}
+	opt.planner.Profile = sum
+	r, err := planner.Build(p, opt.planner)
+	if err != nil {
+		return fmt.Errorf("plan for %s: %w", opt.profile, err)
+	}
+	if err := writePlan(std, opt.output, r.Plan); err != nil {
+		return err
+	}
+	if opt.explain {
+		explainPlan(std.err, r)
+	}
+	return summarizePlan(std.err, opt.output, r)
+}
+
+func writePlan(std *stdio, path string, p *plan.Plan) error {
+	if path != "" && path != "-" {
+		return plan.WriteFile(path, p)
+	}
+	var b bytes.Buffer
+	if err := plan.Write(&b, p); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(std.out)
+	return err
+}
+
+// summarizePlan says on stderr what the plan is predicted to change, what to
+// mistrust in it, and what to do next.
+func summarizePlan(w io.Writer, path string, r *planner.Result) error {
+	var b strings.Builder
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", warning)
+	}
+	what := "DRAM accesses"
+	if r.AllLevels {
+		what = "accesses"
+	}
+	fmt.Fprintf(&b, "remote %s %s -> %s predicted (%s with every page on its best node), controller imbalance %.2f -> %.2f, %d entries\n", what,
+		units.FormatPercent(r.Before.RemotePct()), units.FormatPercent(r.After.RemotePct()), units.FormatPercent(r.Best.RemotePct()),
+		r.Before.Imbalance(), r.After.Imbalance(), len(r.Plan.Objects))
+	for _, note := range r.Plan.Notes[len(r.Warnings):] {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	file := path
+	if file == "" || file == "-" {
+		file = "FILE"
+	}
+	command := "./app ARGS"
+	if len(r.Plan.From.Command) > 0 {
+		command = quote(r.Plan.From.Command)
+	}
+	if len(r.Plan.Objects) == 0 {
+		b.WriteString("nothing to apply: the plan only binds the threads\n")
+	} else {
+		fmt.Fprintf(&b, "next: numaopt apply %[1]s -- %[2]s\n   or numaopt lab --topology %[3]s --plan %[1]s -- %[2]s\n", file, command, r.Plan.From.Topology)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// explainPlan is a table of what became of every object.
+func explainPlan(w io.Writer, r *planner.Result) {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Format.Header = text.FormatDefault
+	t.AppendHeader(table.Row{"object", "kind", "size", "share", "before", "after", "best", "placed", "because"})
+	right := func(n int) table.ColumnConfig {
+		return table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight}
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{right(3), right(4), right(5), right(6), right(7)})
+	pct := func(part, whole uint64) string {
+		if whole == 0 {
+			return "-"
+		}
+		return units.FormatPercent(units.Percent(float64(part), float64(whole)))
+	}
+	for _, d := range r.Decisions {
+		name := d.Name
+		if d.Instances > 1 {
+			name = fmt.Sprintf("%s, %d times", name, d.Instances)
+		}
+		place := d.Place
+		if place == "" {
+			place = "first touch"
+		}
+		t.AppendRow(table.Row{name, d.Kind, d.Bytes, pct(d.Accesses, r.Before.Known),
+			pct(d.Before, d.Accesses), pct(d.After, d.Accesses), pct(d.Best, d.Accesses), place, d.Reason})
+	}
+	t.Render()
+}
+
+// quote is a command line that a shell splits into words again.
+func quote(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if w != "" && strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") == "" {
+			quoted[i] = w
+		} else {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}

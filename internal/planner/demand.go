@@ -1,0 +1,196 @@
+package planner
+
+import (
+	"slices"
+
+	"numaopt/internal/access"
+	"numaopt/internal/plan"
+	"numaopt/internal/profile"
+	"numaopt/internal/topo"
+)
+
+// demand is the profile's table as the planner sees it: who wants which page.
+type demand struct {
+	p   *profile.Profile
+	opt Options
+	n   int // nodes
+	// use[page*n+node] is the accesses that count, by page of the profile.
+	use       []uint64
+	allLevels bool
+	// byObject lists the pages of each object, ascending by index.
+	byObject [][]int
+	canHold  []bool // node has memory
+	known    uint64 // accesses to pages with a known home
+}
+
+func newDemand(p *profile.Profile, opt Options) (*demand, error) {
+	in, err := regions(p, opt.Only)
+	if err != nil {
+		return nil, err
+	}
+	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), byObject: make([][]int, len(p.Objects))}
+	for _, node := range p.Run.Topology.Nodes {
+		d.canHold = append(d.canHold, !node.NoMemory)
+	}
+	d.count(in, false)
+	if d.known < opt.MinDRAM*max(1, p.Run.Period) {
+		dram := d.use
+		if d.count(in, true); d.known == 0 {
+			d.use = dram
+		} else {
+			d.allLevels = true
+		}
+	}
+	for i := range p.Pages {
+		o := p.Pages[i].Object
+		d.byObject[o] = append(d.byObject[o], i)
+	}
+	for _, pages := range d.byObject {
+		slices.SortStableFunc(pages, func(a, b int) int { return p.Pages[a].Index - p.Pages[b].Index })
+	}
+	return d, nil
+}
+
+// count fills use and known from the rows of the regions in; nil is all.
+func (d *demand) count(in []bool, allLevels bool) {
+	d.use, d.known = make([]uint64, d.n*len(d.p.Pages)), 0
+	for i := range d.p.Rows {
+		r := &d.p.Rows[i]
+		if !allLevels && r.Level != profile.DRAM || in != nil && !in[r.Region] {
+			continue
+		}
+		d.use[r.Page*d.n+int(d.p.Threads[r.Thread].Node)] += r.Count
+		if d.p.Pages[r.Page].Home != topo.Unknown {
+			d.known += r.Count
+		}
+	}
+}
+
+// page is the accesses to page i of the profile, by node.
+func (d *demand) page(i int) []uint64 { return access.Use{Nodes: d.n, DRAM: d.use}.Page(i) }
+
+// cell is one page of a unit that somebody used: page of pages in the sense of
+// Distribution.Home.
+type cell struct {
+	profile     int // index in profile.Pages
+	page, pages int
+	home        int // -1 is not known
+	use         []uint64
+	all         uint64
+}
+
+// remote is the remote accesses with the cell on node; -1 leaves it at home. A
+// page without a home has none: it was only read, and no plan gives it one.
+func (c *cell) remote(node int) uint64 {
+	if c.home < 0 {
+		return 0
+	}
+	if node < 0 {
+		node = c.home
+	}
+	return c.all - c.use[node]
+}
+
+// split evaluates the whole table: as profiled (groups nil), with the choices
+// of groups, or with every placeable page on its best node.
+func (d *demand) split(groups []group, best bool) Split {
+	at := make([]int, len(d.p.Pages))
+	for i := range at {
+		at[i] = int(d.p.Pages[i].Home)
+	}
+	shared := make(map[int][]int) // page of an interleaved object → nodes
+	for i := range groups {
+		for _, u := range groups[i].chosen {
+			d.move(u, at, shared)
+		}
+	}
+	s := Split{Load: make([]uint64, d.n)}
+	for i, home := range at {
+		if home < 0 {
+			continue
+		}
+		use := d.page(i)
+		if best && d.placeable(&d.p.Objects[d.p.Pages[i].Object]) {
+			home = d.best(use, home)
+		}
+		all := sum(use)
+		s.Known += all
+		if nodes := shared[i]; nodes != nil {
+			s.Remote += all - mean(use, nodes)
+			for _, n := range nodes {
+				s.Load[n] += all / uint64(len(nodes))
+			}
+			continue
+		}
+		s.Remote += all - use[home]
+		s.Load[home] += all
+	}
+	return s
+}
+
+// move sets where the pages of u will be.
+func (d *demand) move(u unit, at []int, shared map[int][]int) {
+	home := homes(u.place, d.n)
+	for _, c := range u.cells {
+		if c.home < 0 {
+			continue
+		}
+		if u.place.Policy == plan.Interleave {
+			shared[c.profile] = d.interleaved(u.place)
+		} else if n := home(c.page, c.pages); n >= 0 {
+			at[c.profile] = n
+		}
+	}
+}
+
+// interleaved is the nodes over which dist interleaves.
+func (d *demand) interleaved(dist plan.Distribution) []int {
+	if len(dist.Nodes) > 0 {
+		return dist.Nodes
+	}
+	all := make([]int, d.n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// best is the node that can hold a page and uses it most; home among equals,
+// else the lowest.
+func (d *demand) best(use []uint64, home int) int {
+	best := home
+	for n, c := range use {
+		if d.canHold[n] && c > use[best] {
+			best = n
+		}
+	}
+	return best
+}
+
+// placeable reports whether a plan can name o and the runtime can place it.
+func (d *demand) placeable(o *profile.Object) bool {
+	switch o.Kind {
+	case profile.Heap, profile.Mapping:
+		return o.Site >= 0 && len(d.stack(o.Site)) > 0
+	case profile.Global:
+		return o.Symbol != "" && o.Module >= 0 && moduleName(d.p, o.Module) != ""
+	}
+	return false
+}
+
+func sum(v []uint64) uint64 {
+	var s uint64
+	for _, x := range v {
+		s += x
+	}
+	return s
+}
+
+// mean of use over nodes, rounded down.
+func mean(use []uint64, nodes []int) uint64 {
+	var s uint64
+	for _, n := range nodes {
+		s += use[n]
+	}
+	return s / uint64(len(nodes))
+}

@@ -1,0 +1,152 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"numaopt/internal/profile"
+	"numaopt/internal/units"
+)
+
+// maxNamed bounds the objects that notes name one by one.
+const maxNamed = 8
+
+// warnings say how far to trust a plan made from this profile.
+func (d *demand) warnings() []string {
+	var w []string
+	run := &d.p.Run
+	if run.Plan != "" {
+		w = append(w, fmt.Sprintf("the profile was taken with the plan %s in force: what that plan already placed counts as right and is missing here; profile without --plan", run.Plan))
+	}
+	if !run.Complete {
+		w = append(w, "the profiled run was cut short; what came after is not planned for")
+	}
+	if d.allLevels {
+		w = append(w, fmt.Sprintf("the profile has fewer than %d DRAM accesses, so accesses of all levels were counted; a larger problem size tells more", d.opt.MinDRAM*max(1, run.Period)))
+	}
+	if d.known == 0 {
+		w = append(w, "the profile has no accesses to pages with a known home; there is nothing to plan")
+	}
+	if run.OtherAccesses > d.known {
+		w = append(w, fmt.Sprintf("%d other processes of the run are not in the profile", run.Processes-1))
+	}
+	return w
+}
+
+// notes say what the plan does not do, and why.
+func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
+	var notes []string
+	right, small := 0, 0
+	var smallSaves uint64
+	for i := range r.Decisions {
+		x := &r.Decisions[i]
+		switch {
+		case x.Place != "" || x.Accesses == 0:
+		case x.Before <= x.Best+x.Best/50:
+			right++
+		default:
+			small++
+			smallSaves += x.Before - x.Best
+		}
+	}
+	if right > 0 {
+		notes = append(notes, fmt.Sprintf("%s placed by first touch already as well as pages can be, and not in the plan", count(right, "object is", "objects are")))
+	}
+	if share := d.points(smallSaves); small > 0 && share >= 0.005 {
+		notes = append(notes, fmt.Sprintf("%s left out: all together they would save at most %.2f points of the %s", count(small, "object is", "objects are"), share, d.counted()))
+	}
+	if drop.entries > 0 {
+		notes = append(notes, fmt.Sprintf("%s beyond the most that a plan has, %d, left out: %.2f points", count(drop.entries, "entry is", "entries are"), d.opt.MaxEntries, d.points(drop.saves)))
+	}
+	notes = append(notes, d.hopeless(r)...)
+	return append(notes, d.excluded(groups)...)
+}
+
+func (d *demand) points(accesses uint64) float64 {
+	return units.Percent(float64(accesses), float64(d.known))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// hopeless names the objects that stay remote wherever their pages are.
+func (d *demand) hopeless(r *Result) []string {
+	var list []Decision
+	for _, x := range r.Decisions {
+		if x.Accesses > 0 && d.points(x.Best) >= 1 && 5*x.Best > x.Accesses {
+			list = append(list, x)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Decision) int { return cmp.Compare(b.Best, a.Best) })
+	var notes []string
+	for _, x := range list[:min(len(list), maxNamed)] {
+		notes = append(notes, fmt.Sprintf("%s: placement cannot help further: with every page on its best node %s of the accesses to it stay remote, because threads of several nodes use the same pages (uniform sharing); only another order of the loops, or another layout, does", clean(x.Name), units.FormatPercent(units.Percent(float64(x.Best), float64(x.Accesses)))))
+	}
+	return notes
+}
+
+// excluded says what could not be placed at all, where that matters.
+func (d *demand) excluded([]group) []string {
+	far := make(map[profile.Kind]uint64)
+	var nameless, homeless uint64
+	for i := range d.p.Pages {
+		pg := &d.p.Pages[i]
+		o := &d.p.Objects[pg.Object]
+		use := d.page(i)
+		switch {
+		case pg.Home < 0 && !o.Kind.Private():
+			homeless += sum(use)
+		case pg.Home < 0 || d.placeable(o):
+		case o.Kind == profile.Heap || o.Kind == profile.Mapping || o.Kind == profile.Global:
+			nameless += sum(use) - use[pg.Home]
+		default:
+			far[o.Kind] += sum(use) - use[pg.Home]
+		}
+	}
+	var notes []string
+	add := func(n uint64, format string) {
+		if share := d.points(n); share >= 0.5 {
+			notes = append(notes, fmt.Sprintf(format, share))
+		}
+	}
+	add(far[profile.Small], "%.1f points are remote accesses to allocations smaller than a page, which are not placed one by one")
+	add(far[profile.Unknown], "%.1f points are remote accesses to memory that nobody could name")
+	add(far[profile.Stack]+far[profile.Image], "%.1f points are remote accesses to stacks and the program image, which are not placed")
+	add(nameless, "%.1f points are remote accesses to objects without a call stack or symbol, which no plan can name")
+	add(homeless, "%.1f points more are accesses to pages that were never written (files, zero pages): they have no home to plan")
+	return notes
+}
+
+// decisions says what became of each object or call stack, most accesses first.
+func (d *demand) decisions(groups []group) []Decision {
+	var list []Decision
+	for i := range groups {
+		g := &groups[i]
+		o := &d.p.Objects[g.objects[0]]
+		x := Decision{Name: o.Name, Kind: o.Kind, Instances: len(g.objects), Reason: g.reason}
+		x.Before, x.Best, x.Accesses = d.totals(g.cells)
+		x.After = remoteOf(g.chosen, g, x.Before)
+		for _, o := range g.objects {
+			x.Bytes += units.Bytes(d.p.Objects[o].Bytes)
+		}
+		switch len(g.chosen) {
+		case 0:
+		case 1:
+			x.Place = g.chosen[0].place.String()
+			if x.Reason == "" {
+				x.Reason = "saves remote accesses"
+			}
+		default:
+			x.Place = fmt.Sprintf("%d entries", len(g.chosen))
+			x.Reason = "saves remote accesses"
+		}
+		list = append(list, x)
+	}
+	slices.SortStableFunc(list, func(a, b Decision) int { return cmp.Compare(b.Accesses, a.Accesses) })
+	return list
+}

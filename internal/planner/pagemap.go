@@ -1,0 +1,158 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"numaopt/internal/plan"
+)
+
+// pageMap is the page map of u with the fewest remote accesses, where each change
+// of node costs RunCost and each move away from home PageGain. Pages that nobody
+// used go with the pages before them. It is empty where no page moves.
+func (d *demand) pageMap(u *unit) plan.Distribution {
+	at := d.positions(u)
+	cost := float64(d.opt.RunCost)
+	limit := d.opt.Tolerance / 100 * float64(u.all) / 2
+	var path []int
+	for least := math.Inf(1); ; cost /= 2 {
+		if cost < 1 {
+			cost = 0
+		}
+		path = d.path(at, cost)
+		if math.IsInf(least, 1) {
+			least = d.pathCost(at, d.path(at, 0))
+		}
+		if cost == 0 || d.pathCost(at, path)-least <= limit {
+			break
+		}
+	}
+	return plan.Distribution{Policy: plan.Pages, Map: d.runs(at, path, u.pages)}
+}
+
+// spot is the cells of a unit that one entry of its page map decides.
+type spot struct {
+	index int
+	cells []*cell
+}
+
+// positions lists the used entries of u's page map, ascending.
+func (d *demand) positions(u *unit) []spot {
+	order := make([]*cell, 0, len(u.cells))
+	for i := range u.cells {
+		if u.cells[i].home >= 0 {
+			order = append(order, &u.cells[i])
+		}
+	}
+	index := func(c *cell) int { return position(c.page, c.pages, u.pages) }
+	slices.SortStableFunc(order, func(a, b *cell) int { return index(a) - index(b) })
+	var list []spot
+	for _, c := range order {
+		if last := len(list) - 1; last >= 0 && list[last].index == index(c) {
+			list[last].cells = append(list[last].cells, c)
+		} else {
+			list = append(list, spot{index(c), []*cell{c}})
+		}
+	}
+	return list
+}
+
+// weigh fills cost with what each node, and last leaving it alone, costs a spot:
+// its remote accesses, and the share that a move must save.
+func (d *demand) weigh(s *spot, cost []float64) {
+	clear(cost)
+	for _, c := range s.cells {
+		for n := range d.n {
+			if !d.canHold[n] {
+				cost[n] = math.Inf(1)
+				continue
+			}
+			cost[n] += float64(c.remote(n))
+			if n != c.home {
+				cost[n] += d.opt.PageGain * float64(c.all)
+			}
+		}
+		cost[d.n] += float64(c.remote(-1))
+	}
+}
+
+// path is the cheapest sequence of nodes along the spots, d.n for leaving one
+// alone, where each change costs change more (Viterbi's algorithm).
+func (d *demand) path(at []spot, change float64) []int {
+	states := d.n + 1
+	from := make([]uint8, len(at)*states) // nodes are at most 64, see topo
+	total := make([]float64, states)
+	cost := make([]float64, states)
+	for i := range at {
+		d.weigh(&at[i], cost)
+		low := cheapest(total)
+		floor := total[low] + change
+		for s := range states {
+			prev := s
+			if total[s] > floor {
+				prev = low
+				total[s] = floor
+			}
+			from[i*states+s] = uint8(prev)
+			total[s] += cost[s]
+		}
+	}
+	path := make([]int, len(at))
+	s := cheapest(total)
+	for i := len(at) - 1; i >= 0; i-- {
+		path[i] = s
+		s = int(from[i*states+s])
+	}
+	return path
+}
+
+// cheapest is the index of the least total; among equals the last, so that
+// pages are left alone where nothing is gained.
+func cheapest(total []float64) int {
+	low := len(total) - 1
+	for s, t := range total {
+		if t < total[low] {
+			low = s
+		}
+	}
+	return low
+}
+
+func (d *demand) pathCost(at []spot, path []int) float64 {
+	cost := make([]float64, d.n+1)
+	var sum float64
+	for i := range at {
+		d.weigh(&at[i], cost)
+		sum += cost[path[i]]
+	}
+	return sum
+}
+
+// runs is the page map of pages pages along path; nil where it leaves all alone.
+func (d *demand) runs(at []spot, path []int, pages int) plan.Runs {
+	var r plan.Runs
+	moved := false
+	for i, s := range path {
+		node, end := s, pages
+		if s == d.n {
+			node = -1
+		}
+		moved = moved || node >= 0
+		if i+1 < len(at) {
+			end = at[i+1].index
+		}
+		start := 0
+		if i > 0 {
+			start = at[i].index
+		}
+		if last := len(r) - 1; last >= 0 && r[last].Node == node {
+			r[last].Count += end - start
+		} else {
+			r = append(r, plan.Run{Node: node, Count: end - start})
+		}
+	}
+	if !moved {
+		return nil
+	}
+	return r
+}

@@ -1,0 +1,210 @@
+// Package planner turns a profile into a plan: which node each page of each
+// object should be on, in the simplest words that lose nothing.
+//
+// # Input
+//
+// A profile, and the names of the loops to plan for (all of the run if none).
+//
+// # Output
+//
+// A plan with one entry for each object, or group of allocations, that gains;
+// a Decision for every object looked at; what the plan is predicted to change.
+//
+// # Method
+//
+// Frequency-based placement, CGO'12 §2.3: a page belongs on the node that makes
+// most DRAM accesses to it. A page where that saves next to nothing over where
+// first touch puts it (Options.PageGain) is left to first touch. The map that
+// results for an object is then described as bind, x-wise or block-cyclic where
+// these are as good, within Options.Tolerance, and as a page map where nothing
+// is. Allocations of one call stack are described together where they can be:
+// each alike, or one after the other as one array, or else each for itself.
+// Objects that no place of their pages makes more local are interleaved over
+// the nodes that use them, if that evens out the memory controllers and makes
+// nothing remote.
+//
+// A prediction re-evaluates the profile's own table: pages that the plan places
+// count from where the runtime will put them, all others from the home that
+// they had in the profiled run. Every hop to a remote node costs the same.
+//
+// # Limits
+//
+// Stacks, program image, allocations below a page and memory that nobody knows
+// are not placed, nor are pages that were only read: they have no home. Memory
+// that the program frees and gets again keeps the pages of its first use, which
+// the prediction does not follow across objects. Threads are not rescheduled:
+// where threads of several nodes use a page alike, no plan of pages helps, and
+// the notes say so.
+package planner
+
+import (
+	"fmt"
+
+	"numaopt/internal/access"
+	"numaopt/internal/plan"
+	"numaopt/internal/profile"
+	"numaopt/internal/topo"
+	"numaopt/internal/units"
+)
+
+// Options are the thresholds of Build.
+type Options struct {
+	// Only names the loops and functions to plan for, see access.Only; the
+	// accesses of others then do not count. Empty is the whole run.
+	Only []string
+	// MinGain is the smallest saving for which an entry is written, in points of
+	// all DRAM accesses with a known home. Below 0.02 an entry costs the reader
+	// more than it gives the program: all entries dropped, at most a few dozen,
+	// stay below one point.
+	MinGain float64
+	// PageGain is the smallest saving, as a share in [0,1] of the accesses to a
+	// page, for which the page is moved away from where first touch puts it. At
+	// 0.02 everything that is left undone is less than 2 points.
+	PageGain float64
+	// Tolerance is how many points of the accesses to an object a simple
+	// description may lose against the best page map; 0.25 is below what two
+	// runs of a program differ by.
+	Tolerance float64
+	// RunCost is the accesses that must be gained for a page map to change node
+	// once more: a further range costs the kernel a few microseconds, a remote
+	// access some 0.1 µs more than a local one. It never costs more than
+	// Tolerance.
+	RunCost uint64
+	// MinDRAM is how many DRAM accesses with a known home a profile must have,
+	// as samples; below it all accesses count instead, because a program that
+	// fits in its caches has too few.
+	MinDRAM uint64
+	// MinBalance is by how much the controller imbalance (1 is balanced) must
+	// fall for an object to be interleaved that nothing makes more local.
+	MinBalance float64
+	// MaxEntries bounds the plan, MaxInstances the entries of one call stack
+	// whose allocations have nothing in common.
+	MaxEntries, MaxInstances int
+	// Profile is the checksum of the profile's file, kept in the plan.
+	Profile string
+}
+
+// DefaultOptions are the thresholds of the plan command.
+func DefaultOptions() Options {
+	return Options{
+		MinGain: 0.02, PageGain: 0.02, Tolerance: 0.25, RunCost: 32,
+		MinDRAM: 1000, MinBalance: 0.1, MaxEntries: 256, MaxInstances: 64,
+	}
+}
+
+// Result is a plan and how it came about.
+type Result struct {
+	Plan *plan.Plan
+	// Before and After are the accesses with a known home as profiled and as
+	// predicted; Best is with every page on the node that uses it most.
+	Before, After, Best Split
+	// AllLevels is true where accesses of all levels were counted for want of
+	// DRAM accesses.
+	AllLevels bool
+	// Decisions is one for each object or call stack, by accesses, most first.
+	Decisions []Decision
+	// Warnings say how far to trust the plan.
+	Warnings []string
+}
+
+// Split is accesses by where they are served.
+type Split struct {
+	Remote, Known uint64
+	// Load is the accesses that each node's memory serves.
+	Load []uint64
+}
+
+// RemotePct is 100·Remote/Known, 0 without accesses.
+func (s Split) RemotePct() float64 { return units.Percent(float64(s.Remote), float64(s.Known)) }
+
+// Imbalance is the busiest node's load over the mean, 1 without accesses.
+func (s Split) Imbalance() float64 { return imbalance(s.Load) }
+
+func imbalance(load []uint64) float64 {
+	var sum, most uint64
+	for _, l := range load {
+		sum += l
+		most = max(most, l)
+	}
+	if sum == 0 {
+		return 1
+	}
+	return float64(most) * float64(len(load)) / float64(sum)
+}
+
+// Decision is what became of one object, or of all allocations of a call stack.
+type Decision struct {
+	Name      string
+	Kind      profile.Kind
+	Instances int
+	Bytes     units.Bytes
+	// Accesses are those to pages with a known home; Before, After and Best are
+	// the remote ones of them, see Result.
+	Accesses, Before, After, Best uint64
+	// Place is what the plan does with it, Reason why.
+	Place, Reason string
+}
+
+// Build makes the plan. The error is topo.ErrOneNode where the profiled machine
+// has no two nodes with memory, or about Options.Only.
+func Build(p *profile.Profile, opt Options) (*Result, error) {
+	if memoryNodes(p) < 2 {
+		return nil, topo.ErrOneNode
+	}
+	d, err := newDemand(p, opt)
+	if err != nil {
+		return nil, err
+	}
+	groups := d.groups()
+	for i := range groups {
+		d.choose(&groups[i])
+	}
+	drop := d.limit(groups)
+	d.balance(groups)
+	r := &Result{AllLevels: d.allLevels, Before: d.split(nil, false), After: d.split(groups, false), Best: d.split(nil, true)}
+	r.Plan = &plan.Plan{
+		Version: plan.Version,
+		From: plan.From{
+			Command: p.Run.Command, Topology: p.Run.Topology.String(), Nodes: d.n, Only: opt.Only, Profile: opt.Profile,
+		},
+		Predict: plan.Predict{RemoteBefore: round(r.Before.RemotePct()), RemoteAfter: round(r.After.RemotePct())},
+		Threads: plan.Threads{Bind: bindOf(p)},
+		Objects: d.entries(groups),
+	}
+	r.Decisions = d.decisions(groups)
+	r.Warnings = d.warnings()
+	r.Plan.Notes = append(append([]string(nil), r.Warnings...), d.notes(r, groups, drop)...)
+	if err := r.Plan.Check(); err != nil {
+		return nil, fmt.Errorf("the plan does not hold together: %w", err)
+	}
+	return r, nil
+}
+
+func memoryNodes(p *profile.Profile) int {
+	n := 0
+	for _, node := range p.Run.Topology.Nodes {
+		if !node.NoMemory {
+			n++
+		}
+	}
+	return n
+}
+
+func bindOf(p *profile.Profile) string {
+	switch p.Run.Bind {
+	case "compact", "spread":
+		return p.Run.Bind
+	}
+	return "none"
+}
+
+// round keeps two digits after the point, so that plans are stable to the eye.
+func round(pct float64) float64 { return float64(int64(pct*100+0.5)) / 100 }
+
+// regions is the filter of Options.Only; nil is everything.
+func regions(p *profile.Profile, only []string) ([]bool, error) {
+	if len(only) == 0 {
+		return nil, nil
+	}
+	return access.Regions(p, only)
+}
