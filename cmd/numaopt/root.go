@@ -69,6 +69,8 @@ func cannot(err error) error {
 // the function that does the work, so that a test can pass its own.
 func commands(std *stdio) []*cobra.Command {
 	return []*cobra.Command{
+		newPlanCmd(std, func(ctx context.Context, opt planOptions) error { return runPlan(ctx, std, opt) }),
+		newDoctorCmd(std, func(ctx context.Context, opt doctorOptions) error { return runDoctor(ctx, std, opt) }),
 		newLabCmd(std, func(ctx context.Context, opt labOptions) error { return runLab(ctx, std, opt) }),
 	}
 }

@@ -1,0 +1,189 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"numaopt/internal/topo"
+	"numaopt/internal/units"
+)
+
+// host is a machine's files.
+type host struct{ root fs.FS }
+
+// line is the first line of a file, "" where it cannot be read.
+func (h host) line(name string) string {
+	b, err := fs.ReadFile(h.root, name)
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(first)
+}
+
+// number is the number in a file; ok is false where there is none.
+func (h host) number(name string) (n int, ok bool) {
+	n, err := strconv.Atoi(h.line(name))
+	return n, err == nil
+}
+
+func (h host) exists(name string) bool {
+	_, err := fs.Stat(h.root, name)
+	return err == nil
+}
+
+func (r *Report) topology(h host) {
+	t, err := topo.Read(h.root)
+	if err != nil {
+		r.add(Finding{"topology", Missing, err.Error(), "mount -t sysfs sysfs /sys"})
+		return
+	}
+	r.Topology = &t
+	var mem int64
+	none := 0
+	for _, n := range t.Nodes {
+		mem += n.MemBytes
+		if n.NoMemory {
+			none++
+		}
+	}
+	f := Finding{Name: "topology", State: OK, Text: count(len(t.Nodes), "node") + ", " + count(t.NumCPUs(), "CPU") + " (" + t.String() + ")"}
+	if mem > 0 {
+		f.Text += ", " + units.Bytes(mem).String()
+	}
+	if none > 0 {
+		f.Text += fmt.Sprintf("; %s cannot hold pages", count(none, "node"))
+	}
+	if len(t.Nodes) == 1 {
+		f.State = Note
+		f.Text += ": nothing is remote here; profile and lab work with a named topology (4x2 by default)"
+	}
+	r.add(f)
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+func (h host) kernel() Finding {
+	release := h.line("proc/sys/kernel/osrelease")
+	if release == "" {
+		return Finding{Name: "kernel", State: Note, Text: "/proc is not there: the kernel's release and settings are not known", Fix: "mount -t proc proc /proc"}
+	}
+	return Finding{Name: "kernel", State: OK, Text: h.line("proc/sys/kernel/ostype") + " " + release}
+}
+
+// cpuset compares what the machine has with what this process may use.
+func (h host) cpuset(mine *topo.Topology) Finding {
+	all, err := topo.ReadMachine(h.root)
+	if err != nil || mine == nil {
+		return Finding{}
+	}
+	if all.NumCPUs() == mine.NumCPUs() && nodesWithMemory(all) == nodesWithMemory(*mine) {
+		return Finding{"cpuset", OK, "all CPUs and all nodes' memory may be used", ""}
+	}
+	return Finding{"cpuset", Note, fmt.Sprintf("this process may use %d of %d CPUs, memory of %d of %d nodes: profile, plan and apply take that for the machine",
+		mine.NumCPUs(), all.NumCPUs(), nodesWithMemory(*mine), nodesWithMemory(all)), "taskset, docker --cpuset-cpus/--cpuset-mems or AllowedCPUs= of the unit decide that"}
+}
+
+func nodesWithMemory(t topo.Topology) int {
+	n := 0
+	for _, node := range t.Nodes {
+		if !node.NoMemory {
+			n++
+		}
+	}
+	return n
+}
+
+// paranoid is about perf_event_open: 2 allows a user's own processes, user space
+// only; Debian and others add 3 (and 4), which allow nothing.
+func (h host) paranoid() Finding {
+	level, ok := h.number("proc/sys/kernel/perf_event_paranoid")
+	switch {
+	case !ok:
+		return Finding{"perf_event_paranoid", Note, "not there: this kernel has no perf events; emulation does not need them", ""}
+	case level > 2:
+		return Finding{"perf_event_paranoid", Note, fmt.Sprintf("%d: no perf events for unprivileged users; emulation does not need them", level),
+			"sysctl kernel.perf_event_paranoid=2"}
+	}
+	return Finding{"perf_event_paranoid", OK, fmt.Sprintf("%d: own processes may be sampled in user space", level), ""}
+}
+
+// memoryEvents are the events whose samples carry a data address.
+func (h host) memoryEvents() Finding {
+	const devices = "sys/bus/event_source/devices/"
+	var found []string
+	for _, e := range []struct{ file, name string }{
+		{devices + "cpu/events/mem-loads", "mem-loads (Intel PEBS)"},
+		{devices + "cpu_core/events/mem-loads", "mem-loads (Intel PEBS, performance cores)"},
+		{devices + "ibs_op", "ibs_op (AMD IBS)"},
+		{devices + "arm_spe_0", "arm_spe (Arm SPE)"},
+	} {
+		if h.exists(e.file) {
+			found = append(found, e.name)
+		}
+	}
+	if len(found) == 0 {
+		why := "this CPU or virtual machine has none"
+		if !h.exists(devices + "cpu") {
+			why = "no hardware counters are visible, as in most virtual machines"
+		}
+		return Finding{"memory events", Note, why + ": accesses cannot be sampled by hardware, profile emulates the program", ""}
+	}
+	return Finding{"memory events", Note, strings.Join(found, ", ") + ": present; this version of numaopt does not sample them yet, profile emulates the program", ""}
+}
+
+func (h host) balancing() Finding {
+	switch v, ok := h.number("proc/sys/kernel/numa_balancing"); {
+	case !ok || v == 0:
+		return Finding{"numa_balancing", OK, "off: pages stay where they are put", ""}
+	default:
+		return Finding{"numa_balancing", Note, "on: the kernel moves pages while the program runs; those that a plan places with a memory policy it leaves alone",
+			"sysctl kernel.numa_balancing=0"}
+	}
+}
+
+func (h host) hugePages() Finding {
+	const name = "transparent huge pages"
+	line := h.line("sys/kernel/mm/transparent_hugepage/enabled")
+	_, chosen, _ := strings.Cut(line, "[")
+	chosen, _, _ = strings.Cut(chosen, "]")
+	switch chosen {
+	case "":
+		return Finding{name, OK, "not in this kernel", ""}
+	case "always":
+		return Finding{name, Note, "always: first touch gives 2 MiB to one node; a plan finer than that makes the kernel split them",
+			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"}
+	}
+	return Finding{name, OK, chosen, ""}
+}
+
+// mapCount bounds how finely pages can be placed: each run of pages with a policy
+// of its own is a mapping.
+func (h host) mapCount() Finding {
+	n, ok := h.number("proc/sys/vm/max_map_count")
+	if !ok {
+		return Finding{}
+	}
+	f := Finding{"vm.max_map_count", OK, fmt.Sprintf("%d: a plan may use %d ranges of pages", n, n/4), ""}
+	if n < 65530 {
+		f.State, f.Fix = Limited, "sysctl vm.max_map_count=65530"
+	}
+	return f
+}
+
+// libnuma is what programs and numactl use; numaopt has no need of it.
+func (h host) libnuma() Finding {
+	for _, pattern := range []string{"usr/lib/*/libnuma.so.1", "usr/lib64/libnuma.so.1", "lib/*/libnuma.so.1", "usr/lib/libnuma.so.1"} {
+		if m, _ := fs.Glob(h.root, pattern); len(m) > 0 {
+			return Finding{"libnuma", OK, "/" + m[0] + " (for numactl and programs that use it; numaopt does not)", ""}
+		}
+	}
+	return Finding{"libnuma", OK, "not installed; numaopt does not need it", ""}
+}
