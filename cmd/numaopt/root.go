@@ -72,6 +72,7 @@ func commands(std *stdio) []*cobra.Command {
 		newPlanCmd(std, func(ctx context.Context, opt planOptions) error { return runPlan(ctx, std, opt) }),
 		newDoctorCmd(std, func(ctx context.Context, opt doctorOptions) error { return runDoctor(ctx, std, opt) }),
 		newLabCmd(std, func(ctx context.Context, opt labOptions) error { return runLab(ctx, std, opt) }),
+		newManCmd(std, func(ctx context.Context, opt manOptions) error { return runMan(ctx, std, opt) }),
 	}
 }
 
