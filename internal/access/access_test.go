@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -203,5 +204,41 @@ func TestWithoutArguments(t *testing.T) {
 		if got := withoutArguments(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestSupport(t *testing.T) {
+	for _, c := range []struct {
+		name, draw string
+		period     uint64
+		want       string
+	}{
+		{"enough", "u heap: 0 600 400", 1, ""},
+		{"few", "u heap: 0 600 399", 1, "larger than the LLC (512 KiB a node"},
+		{"unknown homes do not count", "u heap: ? 6000 600", 1, "0 with a known home"},
+		{"sampled, enough", "u heap: 0 60000 40000", 100, ""},
+		{"sampled, few", "u heap: 0 60000 30000", 100, "--period 90 or less"},
+		{"sampled, hopeless", "u heap: 0 60 30", 100, "without --period"},
+	} {
+		p := profiletest.Draw(2, 1, c.draw)
+		p.Run.Period = c.period
+		err := Support(p)
+		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrTooFew) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestRemoteInterval(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0 5000 5000")
+	if lo, hi := RemoteInterval(p, Total(p).DRAM); lo != 50 || hi != 50 {
+		t.Errorf("full trace: [%v, %v]", lo, hi)
+	}
+	p.Run.Period = 100
+	if lo, hi := RemoteInterval(p, Total(p).DRAM); math.Abs(lo-40.38) > 0.01 || math.Abs(hi-59.62) > 0.01 {
+		t.Errorf("100 samples: [%v, %v]", lo, hi)
+	}
+	if lo, _ := RemoteInterval(p, Flow{}); !math.IsNaN(lo) {
+		t.Errorf("nothing: %v", lo)
 	}
 }

@@ -143,7 +143,7 @@ func TestFindSerialInit(t *testing.T) {
 		remote, avoidable uint64
 		none              bool
 	}{
-		{"x-wise", "u heap: 0!1 9 | 0!1 0 9 | 0!1 0 0 9 | 0!1 0 0 0 9", 3, 0, 3, 27, 24, false},
+		{"x-wise", "u heap: 0!1 9 | 0!1 0 9 | 0!1 0 0 9 | 0!1 0 0 0 9", 3, 0, 4, 27, 24, false},
 		{"used by everybody", "u heap: 0!1 9 9 9 9 | 0!1 9 9 9 9", 2, 2, 4, 54, 0, false},
 		{"used at home", "u heap: 0!1 9 | 0!1 9", 0, 0, 0, 0, 0, true},
 		{"parallel initialisation", "u heap: 0 9 | 1 0 9", 0, 0, 0, 0, 0, true},

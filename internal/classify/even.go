@@ -105,4 +105,3 @@ func rowsOf(p *profile.Profile, keep func(page int) bool) [][]int {
 	}
 	return rows
 }
-

@@ -18,15 +18,16 @@ type SerialInit struct {
 	// Place, Region and Thread are of the first touch: indices into the
 	// profile's slices of these names, Place and Region -1 if not known.
 	Place, Region, Thread int
-	// Used is the pages that parallel code of a node other than their home uses,
-	// of which no node uses Even clearly most.
-	Used, Even Share
+	// Touched is the pages that were touched first there and lie on that thread's
+	// node. Used is those of them that parallel code of another node uses, of
+	// which no node uses Even clearly most.
+	Touched, Used, Even Share
 	// Remote is the DRAM accesses to Used that were remote.
 	Remote uint64
 	// Avoidable is how many fewer there are with each page on the node that uses
 	// it most in parallel.
 	Avoidable uint64
-	// Nodes is how many nodes use the pages in parallel.
+	// Nodes is how many nodes use Touched in parallel.
 	Nodes int
 }
 
@@ -43,33 +44,25 @@ func FindSerialInit(p *profile.Profile, pages []Page, group func(i int) int) []S
 	for i := range pages {
 		g, x := &p.Pages[i], &pages[i]
 		k := key{group(i), g.Place, g.Region, g.Thread}
-		if k.group < 0 || x.Class == Private || !x.SerialInit || g.Home == topo.Unknown {
+		if k.group < 0 || x.Class == Private || !x.SerialInit || g.Home != p.Threads[g.Thread].Node {
 			continue
-		}
-		best, _, used := parallel.Best(i, g.Home)
-		if used == parallel.Page(i)[g.Home] {
-			continue // nobody elsewhere uses it
 		}
 		f := found[k]
 		if f == nil {
 			f = &SerialInit{Group: k.group, Place: g.Place, Region: g.Region, Thread: g.Thread}
 			found[k], users[k] = f, make([]bool, all.Nodes)
 		}
-		f.Used.add(x)
-		if x.Even {
-			f.Even.add(x)
-		}
-		here, there := all.Page(i)[g.Home], all.Page(i)[best]
-		f.Remote += x.DRAM - here
-		if there > here {
-			f.Avoidable += there - here
-		}
+		f.Touched.add(x)
 		for n, c := range parallel.Page(i) {
 			users[k][n] = users[k][n] || c > 0
 		}
+		f.use(x, all.Page(i), parallel, i, g.Home)
 	}
 	list := make([]SerialInit, 0, len(found))
 	for k, f := range found {
+		if f.Used.Pages == 0 {
+			continue // nobody elsewhere uses them
+		}
 		for _, u := range users[k] {
 			if u {
 				f.Nodes++
@@ -82,4 +75,22 @@ func FindSerialInit(p *profile.Profile, pages []Page, group func(i int) int) []S
 			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Thread, b.Thread))
 	})
 	return list
+}
+
+// use adds page i with class x, if parallel code of other nodes than its home
+// uses it.
+func (f *SerialInit) use(x *Page, all []uint64, parallel access.Use, i int, home topo.NodeID) {
+	best, _, used := parallel.Best(i, home)
+	if used == parallel.Page(i)[home] {
+		return
+	}
+	f.Used.add(x)
+	if x.Even {
+		f.Even.add(x)
+	}
+	here, there := all[home], all[best]
+	f.Remote += x.DRAM - here
+	if there > here {
+		f.Avoidable += there - here
+	}
 }

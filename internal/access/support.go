@@ -1,0 +1,58 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"numaopt/internal/profile"
+	"numaopt/internal/stat"
+	"numaopt/internal/units"
+)
+
+// MinSamples is the fewest DRAM samples that support a remote percentage. With
+// 1000 independent ones its 95 % interval is ±3 points wide at most. A full
+// trace has as many samples as accesses; there it keeps a handful of start-up
+// accesses from passing for the program's behaviour.
+const MinSamples = 1000
+
+// ErrTooFew says that a profile has too few DRAM accesses for a statement.
+var ErrTooFew = errors.New("too few DRAM accesses")
+
+// Samples is the number of samples behind count accesses.
+func Samples(p *profile.Profile, count uint64) uint64 { return count / max(1, p.Run.Period) }
+
+// Support returns nil if p has enough DRAM accesses with a known home for its
+// remote percentage, else an error that wraps ErrTooFew and says what would do.
+func Support(p *profile.Profile) error {
+	known := Total(p).DRAM.Known()
+	n := Samples(p, known)
+	if n >= MinSamples {
+		return nil
+	}
+	if period := p.Run.Period; period > 1 {
+		want := known / MinSamples
+		cure := fmt.Sprintf("profile with --period %d or less", want)
+		if want <= 1 {
+			cure = "profile without --period, or a larger problem"
+		}
+		return fmt.Errorf("%w: %d samples with a known home, a statement wants %d; %s", ErrTooFew, n, MinSamples, cure)
+	}
+	return fmt.Errorf("%w: %d with a known home, a statement wants %d; profile a problem whose data is larger than the LLC (%v a node here), or name a smaller cache with --llc",
+		ErrTooFew, n, MinSamples, units.Bytes(p.Run.Cache.LLC.Bytes))
+}
+
+// RemoteInterval is the 95 % confidence interval, in [0,100], of the remote
+// percentage of f. For a full trace it is the percentage itself, and both ends
+// are NaN where f has no access with a known home.
+func RemoteInterval(p *profile.Profile, f Flow) (lo, hi float64) {
+	if f.Known() == 0 {
+		return math.NaN(), math.NaN()
+	}
+	if p.Run.Period <= 1 {
+		return f.RemotePct(), f.RemotePct()
+	}
+	period := float64(p.Run.Period)
+	lo, hi = stat.Wilson(float64(f.Remote)/period, float64(f.Known())/period)
+	return 100 * lo, 100 * hi
+}

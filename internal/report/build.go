@@ -1,0 +1,382 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"numaopt/internal/access"
+	"numaopt/internal/classify"
+	"numaopt/internal/profile"
+	"numaopt/internal/topo"
+	"numaopt/internal/units"
+)
+
+// Options restrict a report.
+type Options struct {
+	Only []string // loops and functions, see access.Only; empty is all
+}
+
+// Build makes the report of p. The only error is a name of Only that p does not
+// have.
+func Build(p *profile.Profile, opt Options) (*Report, error) {
+	q, err := access.Only(p, opt.Only)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q)}
+	b.groups, b.groupOf = access.Groups(q)
+	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), Findings: []string{}, Warnings: []string{}}
+	b.totals(r)
+	b.sharing(r)
+	r.Objects = b.objects()
+	r.Loops = b.loops()
+	r.Threads = b.threads()
+	r.Matrix = b.matrix()
+	r.FirstTouch = b.firstTouch()
+	r.SerialInit = b.serialInit()
+	r.EvenlyUsed = b.evenlyUsed()
+	r.Run = run(&p.Run)
+	r.Quality = quality(q)
+	if r.Verdict = verdict(r); r.Quality.Enough {
+		r.Findings = findings(r)
+	}
+	r.Warnings = b.warnings(r)
+	return r, nil
+}
+
+// builder holds what several sections need.
+type builder struct {
+	p, all  *profile.Profile // restricted, and as recorded
+	pages   []classify.Page
+	total   access.Traffic
+	groups  []access.Group
+	groupOf []int // of each object
+}
+
+func (b *builder) group(page int) int { return b.groupOf[b.p.Pages[page].Object] }
+
+func pct(part, whole uint64) Pct { return Pct(access.Pct(part, whole)) }
+
+func one(int) int { return 0 }
+
+func (b *builder) totals(r *Report) {
+	t := b.total
+	r.Accesses, r.DRAMAccesses = t.All.Total(), t.DRAM.Total()
+	r.DRAM, r.All = flow(t.DRAM), flow(t.All)
+	r.RemoteDRAM, r.RemoteAccess = Pct(t.DRAM.RemotePct()), Pct(t.All.RemotePct())
+	if b.p.Run.Period > 1 {
+		lo, hi := access.RemoteInterval(b.p, t.DRAM)
+		r.RemoteDRAMCI = &[2]Pct{Pct(lo), Pct(hi)}
+	}
+	r.BestPlacement = pct(classify.BestRemote(b.p, b.pages, 1, one)[0], t.DRAM.Known())
+	r.Imbalance = Pct(access.NodeMatrix(b.p, true).Imbalance())
+	r.Match, r.Coverage = Pct(access.MatchPct(b.p)), Pct(access.CoveragePct(b.all))
+}
+
+func flow(f access.Flow) Flow {
+	return Flow{
+		Local: f.Local, Remote: f.Remote, Unknown: f.Unknown,
+		LocalPct: pct(f.Local, f.Total()), RemotePct: pct(f.Remote, f.Total()), UnknownPct: pct(f.Unknown, f.Total()),
+	}
+}
+
+func (b *builder) sharing(r *Report) {
+	s := classify.Sum(b.pages, 1, one)[0]
+	all := s.All()
+	of := func(part, whole classify.Share) (pages, accesses, dram Pct) {
+		return pct(uint64(part.Pages), uint64(whole.Pages)), pct(part.Accesses, whole.Accesses), pct(part.DRAM, whole.DRAM)
+	}
+	x := Sharing{TouchedPages: all.Pages, TouchedBytes: int64(all.Bytes())}
+	x.Pages.Private, x.Accesses.Private, x.DRAMAccesses.Private = of(s.Private, all)
+	x.Pages.NonShared, x.Accesses.NonShared, x.DRAMAccesses.NonShared = of(s.NonShared, all)
+	x.Pages.UniformlyShared, x.Accesses.UniformlyShared, x.DRAMAccesses.UniformlyShared = of(s.UniformlyShared, all)
+	x.Shares = x.Pages // all pages are base pages: shares of bytes are shares of pages
+	x.SingleThread, x.accessesSingle, x.dramSingle = of(s.OneThread, all)
+	x.WithoutSerialInit, x.accessesWithout, x.dramWithout = of(minus(s.UniformlyShared, s.SerialOnly), all)
+	x.EvenlyUsed, x.accessesEven, x.dramEven = of(s.Even, all)
+	x.SerialInit, x.accessesSerialInit, x.dramSerialInit = of(s.SerialInit, all)
+	r.Sharing = x
+
+	perKind := classify.Sum(b.pages, 1, func(i int) int {
+		if b.p.Objects[b.p.Pages[i].Object].Kind == profile.Small {
+			return 0
+		}
+		return -1
+	})[0].All()
+	r.Small.Bytes, _, r.Small.DRAM = of(perKind, all)
+	for _, g := range b.groups {
+		if g.Kind == profile.Small {
+			r.Small.Sites++
+		}
+	}
+	r.Small.Remote = Pct(access.By(b.p, 1, func(row *profile.Row) int {
+		if b.p.Objects[b.p.Pages[row.Page].Object].Kind == profile.Small {
+			return 0
+		}
+		return -1
+	})[0].DRAM.RemotePct())
+}
+
+func minus(a, b classify.Share) classify.Share {
+	return classify.Share{Pages: a.Pages - b.Pages, Accesses: a.Accesses - b.Accesses, DRAM: a.DRAM - b.DRAM}
+}
+
+// objects lists the groups that were touched, those with most DRAM accesses first.
+func (b *builder) objects() []Object {
+	n, nodes := len(b.groups), len(b.p.Run.Topology.Nodes)
+	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(r.Page) })
+	sharing := classify.Sum(b.pages, n, b.group)
+	best := classify.BestRemote(b.p, b.pages, n, b.group)
+	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(r.Page)*nodes + int(b.p.Threads[r.Thread].Node) })
+	homes := make([]int, n*(nodes+1)) // the last is unknown
+	for i := range b.p.Pages {
+		h := int(b.p.Pages[i].Home)
+		if h == int(topo.Unknown) {
+			h = nodes
+		}
+		homes[b.group(i)*(nodes+1)+h]++
+	}
+	list := []Object{}
+	for i := range b.groups {
+		s, t := &sharing[i], &traffic[i]
+		all := s.All()
+		if all.Pages == 0 {
+			continue
+		}
+		share := func(x classify.Share) Pct { return pct(uint64(x.Pages), uint64(all.Pages)) }
+		o := Object{
+			Name: b.groups[i].Name, Kind: string(b.groups[i].Kind), Bytes: int64(b.groups[i].Bytes),
+			Instances: len(b.groups[i].Objects), TouchedBytes: int64(all.Bytes()),
+			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
+			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
+			BestPlacement: pct(best[i], t.DRAM.Known()), Store: pct(t.Stores, t.All.Total()),
+			NonShared: share(s.NonShared), SingleThread: share(s.OneThread), UniformlyShared: share(s.UniformlyShared),
+			WithoutSerialInit: share(minus(s.UniformlyShared, s.SerialOnly)), EvenlyUsed: share(s.Even),
+			HomePages: homes[i*(nodes+1) : i*(nodes+1)+nodes], UnknownPages: homes[i*(nodes+1)+nodes],
+		}
+		if o.Bytes == 0 {
+			o.Bytes = o.TouchedBytes
+		}
+		for k := range nodes {
+			o.DRAMByNode = append(o.DRAMByNode, byNode[i*nodes+k].DRAM.Total())
+		}
+		b.source(&o, &b.p.Objects[b.groups[i].Objects[0]])
+		list = append(list, o)
+	}
+	slices.SortStableFunc(list, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(b.DRAMAccesses, a.DRAMAccesses), cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(b.TouchedBytes, a.TouchedBytes))
+	})
+	return list
+}
+
+// source says where the objects of a group are made.
+func (b *builder) source(o *Object, x *profile.Object) {
+	if x.Kind.Private() || x.Kind == profile.Unknown {
+		return
+	}
+	o.Symbol, o.File = x.Symbol, x.File
+	if x.Site >= 0 {
+		for _, f := range b.p.Sites[x.Site].Frames {
+			o.Stack = append(o.Stack, access.CodeName(b.p, f))
+		}
+	}
+}
+
+// loops lists the regions that made accesses, those with most DRAM accesses first.
+func (b *builder) loops() []Loop {
+	threads := make([]map[int]bool, len(b.p.Regions))
+	for i := range b.p.Rows {
+		r := &b.p.Rows[i]
+		if threads[r.Region] == nil {
+			threads[r.Region] = make(map[int]bool)
+		}
+		threads[r.Region][b.p.Threads[r.Thread].Rank] = true
+	}
+	list := []Loop{}
+	for i, t := range access.ByRegion(b.p) {
+		x := &b.p.Regions[i]
+		if t.All.Total() == 0 {
+			continue
+		}
+		list = append(list, Loop{
+			Name: b.regionName(i), Kind: string(x.Kind), Function: x.Function, File: x.File, Line: x.Line,
+			Symbol: x.Code.Symbol, Thread: x.Thread, Entries: x.Entries, Threads: len(threads[i]),
+			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
+			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
+		})
+	}
+	slices.SortStableFunc(list, func(a, b Loop) int {
+		return cmp.Or(cmp.Compare(b.DRAMAccesses, a.DRAMAccesses), cmp.Compare(b.Accesses, a.Accesses))
+	})
+	return list
+}
+
+// regionName is the region's name as it is passed to --only; "serial" where
+// nothing is known of the code.
+func (b *builder) regionName(i int) string {
+	switch {
+	case i < 0:
+		return ""
+	case b.p.Regions[i].Name != "":
+		return b.p.Regions[i].Name
+	case b.p.Regions[i].Kind == profile.Serial:
+		return string(profile.Serial)
+	}
+	return access.CodeName(b.p, b.p.Regions[i].Code)
+}
+
+func (b *builder) threads() []Thread {
+	list := []Thread{}
+	for i, t := range access.ByThread(b.p) {
+		x := &b.p.Threads[i]
+		list = append(list, Thread{
+			Rank: x.Rank, CPU: x.CPU, Node: int(x.Node), Pinned: x.Pinned,
+			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
+			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
+		})
+	}
+	slices.SortStableFunc(list, func(a, b Thread) int { return cmp.Compare(a.Rank, b.Rank) })
+	return list
+}
+
+func (b *builder) matrix() Matrix {
+	rows := func(m access.Matrix) [][]uint64 {
+		var out [][]uint64
+		for i := range m.Nodes {
+			out = append(out, m.Reach[i*m.Nodes:(i+1)*m.Nodes])
+		}
+		return out
+	}
+	dram, all := access.NodeMatrix(b.p, true), access.NodeMatrix(b.p, false)
+	return Matrix{DRAM: rows(dram), DRAMUnknown: dram.Unknown, All: rows(all), AllUnknown: all.Unknown}
+}
+
+// firstTouch lists who touched which objects first from where, most pages first;
+// private pages are left out, as nothing can be done about them.
+func (b *builder) firstTouch() []FirstTouch {
+	type key struct {
+		group, place, region int
+		serial               bool
+	}
+	nodes := len(b.p.Run.Topology.Nodes)
+	index := make(map[key]int)
+	var keys []key
+	var list []FirstTouch
+	var ranks []map[int]bool
+	of := make([]int, len(b.p.Pages))
+	for i := range b.p.Pages {
+		g := &b.p.Pages[i]
+		of[i] = -1
+		if b.pages[i].Class == classify.Private || g.Thread < 0 {
+			continue
+		}
+		k := key{b.group(i), g.Place, g.Region, b.pages[i].SerialInit}
+		at, ok := index[k]
+		if !ok {
+			at = len(list)
+			index[k], keys = at, append(keys, k)
+			list = append(list, FirstTouch{
+				Object: b.groups[k.group].Name, Place: b.place(g.Place, g.Region), Loop: b.regionName(g.Region),
+				Serial: k.serial, HomePages: make([]int, nodes),
+			})
+			ranks = append(ranks, make(map[int]bool))
+		}
+		of[i] = at
+		list[at].Pages++
+		list[at].Bytes += units.PageSize
+		ranks[at][b.p.Threads[g.Thread].Rank] = true
+		if g.Home != topo.Unknown {
+			list[at].HomePages[g.Home]++
+		}
+	}
+	for i, t := range access.By(b.p, len(list), func(r *profile.Row) int { return of[r.Page] }) {
+		list[i].DRAM, list[i].RemoteDRAM, list[i].Ranks = t.DRAM.Total(), Pct(t.DRAM.RemotePct()), rankList(ranks[i])
+	}
+	slices.SortStableFunc(list, func(a, b FirstTouch) int {
+		return cmp.Or(cmp.Compare(b.Pages, a.Pages), cmp.Compare(b.DRAM, a.DRAM))
+	})
+	return append([]FirstTouch{}, list...)
+}
+
+// place names the code of a first touch, or failing that its region.
+func (b *builder) place(place, region int) string {
+	if place >= 0 {
+		if s := access.CodeName(b.p, b.p.Places[place]); s != "?" {
+			return s
+		}
+	}
+	return b.regionName(region)
+}
+
+func rankList(set map[int]bool) string {
+	var ranks []int
+	for r := range set {
+		ranks = append(ranks, r)
+	}
+	slices.Sort(ranks)
+	return topo.FormatList(ranks)
+}
+
+func (b *builder) serialInit() []SerialInit {
+	found := classify.FindSerialInit(b.p, b.pages, b.group)
+	list := make([]SerialInit, 0, len(found))
+	for _, f := range found {
+		list = append(list, SerialInit{
+			Object: b.groups[f.Group].Name, Place: b.place(f.Place, f.Region),
+			Rank: b.p.Threads[f.Thread].Rank, Node: int(b.p.Threads[f.Thread].Node),
+			FirstTouched: int64(f.Touched.Bytes()), Pages: f.Used.Pages, Bytes: int64(f.Used.Bytes()), UserNodes: f.Nodes,
+			Remote: f.Remote, Avoidable: f.Avoidable, AvoidablePct: pct(f.Avoidable, b.total.DRAM.Known()),
+			EvenlyUsed: int64(f.Even.Bytes()),
+		})
+	}
+	return list
+}
+
+func (b *builder) evenlyUsed() []EvenlyUsed {
+	list := []EvenlyUsed{}
+	touched := classify.Sum(b.pages, len(b.groups), b.group)
+	for _, e := range classify.FindEven(b.p, b.pages, b.group) {
+		x := EvenlyUsed{
+			Object: b.groups[e.Group].Name, Bytes: int64(e.Even.Bytes()),
+			BytesPct: pct(uint64(e.Even.Pages), uint64(touched[e.Group].All().Pages)),
+			DRAM:     e.Even.DRAM, DRAMPct: pct(e.Even.DRAM, b.total.DRAM.Total()),
+			ConflictPct: pct(uint64(e.Conflict.Pages), uint64(e.Even.Pages)), Loops: []string{},
+		}
+		for _, i := range e.Regions {
+			x.Loops = append(x.Loops, b.regionName(i))
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+func quality(p *profile.Profile) Quality {
+	q := Quality{
+		Exact: p.Run.Period <= 1, Period: p.Run.Period, Enough: true,
+		DRAMSamples: access.Samples(p, access.Total(p).DRAM.Total()),
+	}
+	if err := access.Support(p); err != nil {
+		q.Enough, q.Reason = false, err.Error()
+	}
+	return q
+}
+
+func run(r *profile.Run) Run {
+	return Run{
+		Source: r.Source, Command: append([]string{}, r.Command...), Dir: r.Dir, Host: r.Host, Version: r.Version,
+		Start: r.Start.UTC().Format(time.RFC3339), Elapsed: Pct(r.Elapsed.Seconds()),
+		Topology: r.Topology.String(), Nodes: len(r.Topology.Nodes), CPUs: r.Topology.NumCPUs(),
+		Bind: r.Bind, Pinned: append([]string{}, r.Pinned...),
+		Cache:  Cache{LineBytes: r.Cache.LineBytes, L1: level(r.Cache.L1), L2: level(r.Cache.L2), LLC: level(r.Cache.LLC)},
+		Period: r.Period, Plan: r.Plan, Complete: r.Complete, ExitStatus: r.ExitStatus,
+		Processes: r.Processes, OtherAccesses: r.OtherAccesses,
+	}
+}
+
+// level writes a cache as the flags --l1, --l2 and --llc take it: "16K:8".
+func level(c topo.Cache) string {
+	return fmt.Sprintf("%s:%d", strings.TrimSuffix(units.Bytes(c.Bytes).Exact(), "iB"), c.Ways)
+}

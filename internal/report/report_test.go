@@ -1,0 +1,324 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"numaopt/internal/golden"
+	"numaopt/internal/profile"
+	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/topo"
+)
+
+// repeat draws n pages, page i with the picture that at returns.
+func repeat(n int, at func(i int) string) string {
+	var pages []string
+	for i := range n {
+		pages = append(pages, at(i))
+	}
+	return strings.Join(pages, " | ")
+}
+
+// counts draws thread's count c among zeros.
+func counts(thread int, c string) string { return strings.Repeat("0 ", thread) + c }
+
+// profiles are the questions that the goldens answer.
+func profiles() map[string]*profile.Profile {
+	const threads, pages = 8, 64
+	owner := func(i int) int { return i * threads / pages }
+	serial := profiletest.Draw(4, 2,
+		"u in grid.c heap: "+repeat(pages, func(i int) string { return "0!64 " + counts(owner(i), "640") }),
+		"stack stack: 0 5 5 5 5")
+	parallel := profiletest.Draw(4, 2,
+		"u in grid.c heap: "+repeat(pages, func(i int) string {
+			return string(rune('0'+owner(i)/2)) + " " + counts(owner(i), "640")
+		}))
+	conflict := profiletest.Draw(4, 2,
+		"a in adi.c global: "+repeat(pages, func(i int) string {
+			return string(rune('0'+owner(i)/2)) + " " + counts(owner(i), "640") + " / " + counts((i%threads), "640")
+		}))
+	all := strings.TrimSpace(strings.Repeat("80 ", threads))
+	even := profiletest.Draw(4, 2,
+		"x in cg.c heap: "+repeat(pages, func(i int) string { return "0!64 " + all }),
+		"node.c:7 (new_node) small: 0!3 50 | 0!3 0 0 50")
+	oneNode := profiletest.Draw(1, 4, "u heap: 0!5 900 900")
+	empty := profiletest.Draw(2, 1)
+	few := profiletest.Draw(2, 1, "u heap: 0!5 9 9")
+	killed := profiletest.Draw(2, 2, "u heap: 0!5 9000 0 9000 | ? 900 900 900")
+	killed.Run.Complete, killed.Run.ExitStatus = false, 137
+	killed.Run.Period, killed.Run.Processes, killed.Run.OtherAccesses = 10, 3, 123456789
+	killed.Warnings = []string{"the disk was full"}
+	killed.Run.Pinned = []string{"OMP_PROC_BIND=close"}
+	killed.Objects = append(killed.Objects, profile.Object{Kind: profile.Unknown, Name: "?", Site: -1, Module: -1})
+	killed.Pages = append(killed.Pages, profile.Page{Object: 1, Home: 1, Thread: -1, Region: -1, Place: -1})
+	killed.Rows = append(killed.Rows, profile.Row{Page: 2, Thread: 1, Region: 1, Level: profile.DRAM, Count: 900})
+	return map[string]*profile.Profile{
+		"serial-initialisation": serial, "parallel-initialisation": parallel, "two-loops-disagree": conflict,
+		"used-by-everybody": even, "one-node": oneNode, "empty": empty, "few": few, "killed": killed,
+	}
+}
+
+func TestText(t *testing.T) {
+	for name, p := range profiles() {
+		var out bytes.Buffer
+		if err := WriteText(&out, build(t, p), TextOptions{Top: 10}); err != nil {
+			t.Fatal(err)
+		}
+		golden.Compare(t, "testdata/"+name+".txt", out.Bytes())
+		for i, line := range strings.Split(out.String(), "\n") {
+			if n := utf8.RuneCountInString(line); n > lineWidth {
+				t.Errorf("%s: line %d is %d wide: %s", name, i+1, n, line)
+			}
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	schema := strictSchema(t)
+	for name, p := range profiles() {
+		var out bytes.Buffer
+		if err := WriteJSON(&out, build(t, p)); err != nil {
+			t.Fatal(err)
+		}
+		golden.Compare(t, "testdata/"+name+".json", out.Bytes())
+		doc, err := jsonschema.UnmarshalJSON(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(doc); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// strictSchema is Schema without leave for fields that it does not describe.
+func strictSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(Schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var strict func(any)
+	strict = func(x any) {
+		switch x := x.(type) {
+		case map[string]any:
+			if x["type"] == "object" {
+				x["additionalProperties"] = false
+			}
+			for _, v := range x {
+				strict(v)
+			}
+		case []any:
+			for _, v := range x {
+				strict(v)
+			}
+		}
+	}
+	strict(doc)
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("report.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func build(t *testing.T, p *profile.Profile, only ...string) *Report {
+	t.Helper()
+	p.Run.Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r, err := Build(p, Options{Only: only})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestClosed: what must add up to 100 does.
+func TestClosed(t *testing.T) {
+	for name, p := range profiles() {
+		r := build(t, p)
+		for what, parts := range map[string][]Pct{
+			"DRAM":    {r.DRAM.LocalPct, r.DRAM.RemotePct, r.DRAM.UnknownPct},
+			"all":     {r.All.LocalPct, r.All.RemotePct, r.All.UnknownPct},
+			"sharing": {r.Sharing.Private, r.Sharing.NonShared, r.Sharing.UniformlyShared},
+			"pages":   {r.Sharing.Accesses.Private, r.Sharing.Accesses.NonShared, r.Sharing.Accesses.UniformlyShared},
+		} {
+			var s Pct
+			for _, x := range parts {
+				s += x
+			}
+			if math.Abs(float64(s)-100) > 1e-9 && !math.IsNaN(float64(s)) {
+				t.Errorf("%s: %s adds up to %v", name, what, s)
+			}
+		}
+		var objects, loops, threads uint64
+		for _, o := range r.Objects {
+			objects += o.Accesses
+		}
+		for _, l := range r.Loops {
+			loops += l.Accesses
+		}
+		for _, x := range r.Threads {
+			threads += x.Accesses
+		}
+		if objects != r.Accesses || loops != r.Accesses || threads != r.Accesses {
+			t.Errorf("%s: %d accesses; objects %d, loops %d, threads %d", name, r.Accesses, objects, loops, threads)
+		}
+	}
+}
+
+func TestOnly(t *testing.T) {
+	p := profiles()["serial-initialisation"]
+	whole, work := build(t, p), build(t, p, "work")
+	if got := float64(whole.RemoteDRAM); math.Abs(got-68.18) > 0.1 {
+		t.Errorf("whole run: %v %% remote", got)
+	}
+	if got := float64(work.RemoteDRAM); math.Abs(got-75) > 0.1 {
+		t.Errorf("the loop: %v %% remote", got)
+	}
+	if whole.Sharing.UniformlyShared < 70 || work.Sharing.UniformlyShared != 0 {
+		t.Errorf("shared: %v, in the loop %v", whole.Sharing.UniformlyShared, work.Sharing.UniformlyShared)
+	}
+	if len(work.SerialInit) != 1 {
+		t.Errorf("the loop's own cost of serial initialisation: %+v", work.SerialInit)
+	}
+	if _, err := Build(p, Options{Only: []string{"nothing"}}); err == nil {
+		t.Error("an unknown name is no error")
+	}
+}
+
+type brokenPipe struct{ left int }
+
+var errBroken = errors.New("broken pipe")
+
+func (b *brokenPipe) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, errBroken
+	}
+	return len(p), nil
+}
+
+func TestWriteErrors(t *testing.T) {
+	r := build(t, profiles()["killed"])
+	for _, left := range []int{0, 100, 1000} {
+		if err := WriteText(&brokenPipe{left}, r, TextOptions{}); !errors.Is(err, errBroken) {
+			t.Errorf("text, after %d bytes: %v", left, err)
+		}
+	}
+	if err := WriteJSON(&brokenPipe{}, r); !errors.Is(err, errBroken) {
+		t.Errorf("JSON: %v", err)
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0", 999: "999", 1000: "1 000", 123456: "123 456", 1e6: "1.00 million", 12345678: "12.3 million",
+		123456789: "123 million", 999999999: "1000 million", 5e9: "5.00 billion", math.MaxInt64: "9223372 trillion",
+	} {
+		if got := count(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestHomes(t *testing.T) {
+	for _, c := range []struct {
+		pages []int
+		all   int
+		want  string
+	}{
+		{[]int{4, 0, 0, 0}, 4, "0"},
+		{[]int{0, 0, 4, 0}, 4, "2"},
+		{[]int{4, 4, 4, 5}, 17, "even"},
+		{[]int{3, 1, 0, 0}, 4, "0:75 1:25"},
+		{[]int{0, 0}, 4, "unknown"},
+		{[]int{1, 0}, 4, "0:25"},
+	} {
+		if got := homes(c.pages, c.all); got != c.want {
+			t.Errorf("%v of %d: %q, want %q", c.pages, c.all, got, c.want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	for _, c := range []struct {
+		s    string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abcdefghij", 7, "abcd…ij"}, {"äöüäöüäöü", 4, "äö…ü"}} {
+		if got := short(c.s, c.n); got != c.want {
+			t.Errorf("%q to %d: %q, want %q", c.s, c.n, got, c.want)
+		}
+	}
+}
+
+// FuzzFinite would find a figure that JSON cannot hold; the pictures of Draw are
+// the seeds' language, here a profile is made from bytes.
+func FuzzBuild(f *testing.F) {
+	f.Add([]byte{2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		next := func(n int) int {
+			if len(b) == 0 {
+				return 0
+			}
+			v := int(b[0]) % n
+			b = b[1:]
+			return v
+		}
+		nodes := next(4) + 1
+		p := profiletest.Draw(nodes, 1+next(2), "u heap: 0!1 1", "v global: 0 5", "s stack: 0 1", "t small: ? 1")
+		p.Run.Period = uint64(next(3)) + 1
+		for len(b) > 0 {
+			p.Pages = append(p.Pages, profile.Page{Object: next(4), Home: topo.NodeID(next(nodes+1) - 1), Thread: next(len(p.Threads)+1) - 1, Region: next(4) - 1, Place: next(4) - 1, Serial: next(2) > 0})
+			p.Rows = append(p.Rows, profile.Row{Page: next(len(p.Pages)), Thread: next(len(p.Threads)), Region: next(3), Level: profile.Level(next(4)), Op: profile.Op(next(2)), Count: uint64(next(256))})
+		}
+		if p.Check() != nil {
+			t.Skip()
+		}
+		r, err := Build(p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := WriteJSON(&out, r); err != nil {
+			t.Fatal(err)
+		}
+		var back map[string]any
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteText(&out, r, TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// BenchmarkBuild is on a million rows.
+func BenchmarkBuild(b *testing.B) {
+	p := profiletest.Draw(4, 2, "u heap: 0 1", "v heap: 1 2")
+	p.Objects[0].Bytes = 4096 << 20
+	for i := range 250_000 {
+		p.Pages = append(p.Pages, profile.Page{Index: i, Home: topo.NodeID(i % 4), Thread: i % 8, Region: 1, Place: 1})
+		for j := range 4 {
+			p.Rows = append(p.Rows, profile.Row{Page: i, Thread: (i + j) % 8, Region: 1 + j%2, Level: profile.DRAM, Count: uint64(i%64 + 1)})
+		}
+	}
+	for b.Loop() {
+		if _, err := Build(p, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(p.Rows)), "ns/row")
+}

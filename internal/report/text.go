@@ -1,0 +1,329 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"numaopt/internal/profile"
+	"numaopt/internal/units"
+)
+
+// TextOptions are how much of each table WriteText prints.
+type TextOptions struct {
+	Top int // rows of objects, loops and first touches; 0 is all
+}
+
+// lineWidth is the columns that every line of the text keeps to, names cut short.
+const lineWidth = 100
+
+// WriteText writes r for people: the verdict and what stands behind it, what to
+// know before believing it, and the tables.
+func WriteText(w io.Writer, r *Report, opt TextOptions) error {
+	t := &textWriter{w: w, top: opt.Top}
+	t.head(r)
+	if r.Accesses == 0 {
+		return t.err
+	}
+	t.sharing(r)
+	t.objects(r)
+	t.loops(r)
+	t.firstTouch(r)
+	t.threads(r)
+	t.matrix(r)
+	return t.err
+}
+
+// textWriter remembers the first error.
+type textWriter struct {
+	w   io.Writer
+	top int
+	err error
+}
+
+func (t *textWriter) printf(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintf(t.w, format, args...)
+	}
+}
+
+// wrapped prints a paragraph; lines after the first are indented like the first's text.
+func (t *textWriter) wrapped(first, s string) {
+	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
+	for i, line := range strings.Split(text.WrapSoft(s, lineWidth-len(indent)), "\n") {
+		if i > 0 {
+			first = indent
+		}
+		t.printf("%s%s\n", first, strings.TrimRight(line, " "))
+	}
+}
+
+func (t *textWriter) head(r *Report) {
+	t.wrapped("", origin(r))
+	if len(r.Only) > 0 {
+		t.wrapped("", "only: "+strings.Join(r.Only, ", "))
+	}
+	t.printf("\n")
+	t.wrapped("", r.Verdict)
+	for _, f := range r.Findings {
+		t.wrapped("  - ", f)
+	}
+	for i, s := range r.Warnings {
+		if i == 0 {
+			t.printf("\n")
+		}
+		t.wrapped("warning: ", s)
+	}
+	if r.Accesses > 0 {
+		t.printf("\n")
+		t.wrapped("", r.facts())
+	}
+}
+
+// origin is one line on where the figures come from.
+func origin(r *Report) string {
+	run := &r.Run
+	source := run.Source
+	if source == "emulate" {
+		source = "emulated"
+	}
+	how := "every access counted"
+	if run.Period > 1 {
+		how = fmt.Sprintf("one access in %d counted", run.Period)
+	}
+	bind := "threads bound " + run.Bind
+	switch {
+	case len(run.Pinned) > 0:
+		bind = "threads bound by " + strings.Join(run.Pinned, ", ")
+	case run.Bind == "" || run.Bind == "none":
+		bind = "threads not bound"
+	}
+	s := fmt.Sprintf("%s: %s on %s (%d nodes, %d CPUs), %s, %s, LLC %s a node",
+		strings.Join(run.Command, " "), source, run.Topology, run.Nodes, run.CPUs, bind, how, run.Cache.LLC)
+	if run.Plan != "" {
+		s += ", plan " + run.Plan + " in force"
+	}
+	return s
+}
+
+// facts are the figures of the program as a whole.
+func (r *Report) facts() string {
+	s := fmt.Sprintf("DRAM accesses: %v local, %v remote, %v unknown; of all %s accesses %v are remote.",
+		r.DRAM.LocalPct, r.DRAM.RemotePct, r.DRAM.UnknownPct, count(r.Accesses), r.RemoteAccess)
+	if ci := r.RemoteDRAMCI; ci != nil {
+		s += fmt.Sprintf(" 95 %% interval of the remote DRAM accesses: %v to %v (%s samples).", ci[0], ci[1], count(r.Quality.DRAMSamples))
+	}
+	if i := float64(r.Imbalance); !math.IsNaN(i) {
+		s += fmt.Sprintf(" Controller imbalance %.2f (1 is even, %d is one node for all).", i, r.Run.Nodes)
+	}
+	s += fmt.Sprintf(" Matched to objects: %v; pages covered: %v.", r.Match, r.Coverage)
+	if r.Small.Sites > 0 {
+		s += fmt.Sprintf(" Objects smaller than a page: %v of the touched bytes, %v of the DRAM accesses; they are not placed singly.", r.Small.Bytes, r.Small.DRAM)
+	}
+	return s
+}
+
+func (t *textWriter) sharing(r *Report) {
+	s := &r.Sharing
+	t.title(fmt.Sprintf("Sharing of the %v touched", units.Bytes(s.TouchedBytes)))
+	tab := newTable("pages\n ", "bytes\n%", "accesses\n%", "DRAM\n%")
+	row := func(name string, bytes, accesses, dram Pct) {
+		tab.AppendRow(table.Row{name, cell(bytes), cell(accesses), cell(dram)})
+	}
+	row("private: stacks, program image", s.Private, s.Accesses.Private, s.DRAMAccesses.Private)
+	row("non-shared: touched from one node", s.NonShared, s.Accesses.NonShared, s.DRAMAccesses.NonShared)
+	row("  by a single thread", s.SingleThread, s.accessesSingle, s.dramSingle)
+	row("uniformly shared: from several nodes", s.UniformlyShared, s.Accesses.UniformlyShared, s.DRAMAccesses.UniformlyShared)
+	row("  also without serial initialisation", s.WithoutSerialInit, s.accessesWithout, s.dramWithout)
+	row("  used evenly, so no place is good", s.EvenlyUsed, s.accessesEven, s.dramEven)
+	t.render(tab, 0)
+}
+
+func (t *textWriter) objects(r *Report) {
+	t.title("Objects, by DRAM accesses")
+	tab := newTable("object\n ", "kind\n ", "size\n ", "DRAM\n%", "remote\n%", "best\n%", "shared\n%", "without\ninit %", "even\n%")
+	shown := t.rows(len(r.Objects))
+	for _, o := range r.Objects[:shown] {
+		name := o.Name
+		if o.Instances > 1 && o.Kind != "stack" && o.Kind != "image" {
+			name += fmt.Sprintf(" ×%d", o.Instances)
+		}
+		tab.AppendRow(table.Row{
+			short(name, 40), o.Kind, units.Bytes(o.Bytes).String(), cell(o.DRAMPct), cell(o.RemoteDRAM), cell(o.BestPlacement),
+			shared(o, o.UniformlyShared), shared(o, o.WithoutSerialInit), shared(o, o.EvenlyUsed),
+		})
+	}
+	t.render(tab, len(r.Objects)-shown)
+	t.wrapped("  ", "DRAM: of the program's; remote: of the object's own; best: remote with each page on the node that uses it most; shared: its bytes touched from several nodes, without init: leaving serial code out, even: without a good place.")
+}
+
+func (t *textWriter) loops(r *Report) {
+	t.title("Loops, and functions outside loops, by DRAM accesses")
+	tab := newTable("loop\n ", "kind\n ", "entries\n ", "threads\n ", "DRAM\n%", "remote\n%", "of all\nremote %")
+	shown := t.rows(len(r.Loops))
+	for _, l := range r.Loops[:shown] {
+		entries, name := "", l.Name
+		if l.Entries > 0 {
+			entries = count(l.Entries)
+		}
+		if l.Thread != "" {
+			name += " in " + l.Thread
+		}
+		tab.AppendRow(table.Row{short(name, 50), l.Kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
+	}
+	t.render(tab, len(r.Loops)-shown)
+}
+
+func (t *textWriter) firstTouch(r *Report) {
+	if len(r.FirstTouch) == 0 {
+		return
+	}
+	t.title("First touches, by size")
+	tab := newTable("object\n ", "first touched at\n ", "by\nrank", "size\n ", "homes\nnode:%", "remote\n%")
+	shown := t.rows(len(r.FirstTouch))
+	for _, f := range r.FirstTouch[:shown] {
+		at := f.Place
+		if f.Serial {
+			at += ", serial"
+		}
+		tab.AppendRow(table.Row{short(f.Object, 28), short(at, 30), short(f.Ranks, 7), units.Bytes(f.Bytes).String(), homes(f.HomePages, f.Pages), cell(f.RemoteDRAM)})
+	}
+	t.render(tab, len(r.FirstTouch)-shown)
+}
+
+// homes prints where pages are: "0" if all are there, "even", "0:75 1:25".
+func homes(byNode []int, all int) string {
+	var used []string
+	low, high := math.MaxInt, 0
+	for n, c := range byNode {
+		low, high = min(low, c), max(high, c)
+		switch {
+		case c == all:
+			return fmt.Sprint(n)
+		case c > 0:
+			used = append(used, fmt.Sprintf("%d:%.0f", n, 100*float64(c)/float64(all)))
+		}
+	}
+	switch {
+	case len(used) == 0:
+		return "unknown"
+	case len(used) == len(byNode) && high-low <= max(1, all/50):
+		return "even"
+	}
+	return short(strings.Join(used, " "), 16)
+}
+
+// mostThreads is up to how many threads the text lists singly.
+const mostThreads = 16
+
+func (t *textWriter) threads(r *Report) {
+	if len(r.Threads) > mostThreads && t.top > 0 {
+		t.printf("\n%d threads: their rows are in the JSON, and with --top 0.\n", len(r.Threads))
+		return
+	}
+	t.title("Threads")
+	tab := newTable("rank\n ", "cpu\n ", "node\n ", "DRAM\n%", "remote\n%", "of all\nremote %")
+	for _, x := range r.Threads {
+		tab.AppendRow(table.Row{x.Rank, x.CPU, x.Node, cell(x.DRAMPct), cell(x.RemoteDRAM), cell(x.RemoteAccess)})
+	}
+	t.render(tab, 0)
+}
+
+// mostNodes is up to how many nodes the matrix fits a line.
+const mostNodes = 10
+
+func (t *textWriter) matrix(r *Report) {
+	n := len(r.Matrix.DRAM)
+	if n < 2 {
+		return
+	}
+	t.title("From node (rows) to memory of node (columns), % of DRAM accesses")
+	if n > mostNodes {
+		t.printf("%d nodes: the matrix is in the JSON\n", n)
+		return
+	}
+	head := table.Row{"node"}
+	for j := range n {
+		head = append(head, fmt.Sprint(j))
+	}
+	tab := newTableRow(append(head, "unknown"))
+	for i, row := range r.Matrix.DRAM {
+		cells := table.Row{i}
+		for _, c := range row {
+			cells = append(cells, cell(pct(c, r.DRAMAccesses)))
+		}
+		tab.AppendRow(append(cells, cell(pct(r.Matrix.DRAMUnknown[i], r.DRAMAccesses))))
+	}
+	t.render(tab, 0)
+}
+
+func (t *textWriter) title(s string) { t.printf("\n%s\n", s) }
+
+func (t *textWriter) rows(n int) int {
+	if t.top > 0 {
+		return min(n, t.top)
+	}
+	return n
+}
+
+func newTable(heads ...any) table.Writer { return newTableRow(table.Row(heads)) }
+
+// newTableRow makes a table without borders whose first column is text.
+func newTableRow(heads table.Row) table.Writer {
+	tab := table.NewWriter()
+	tab.AppendHeader(heads)
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options = table.Options{SeparateHeader: true, DoNotColorBordersAndSeparators: true}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	tab.SetStyle(style)
+	var columns []table.ColumnConfig
+	for i, h := range heads {
+		align := text.AlignRight
+		switch strings.TrimSpace(fmt.Sprint(h)) {
+		case "object", "loop", "pages", "kind", "first touched at", "by\nrank", "homes\nnode:%":
+			align = text.AlignLeft
+		}
+		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
+	}
+	tab.SetColumnConfigs(columns)
+	return tab
+}
+
+// render prints tab and how many rows were left out.
+func (t *textWriter) render(tab table.Writer, more int) {
+	for _, line := range strings.Split(tab.Render(), "\n") {
+		t.printf("  %s\n", strings.TrimRight(line, " "))
+	}
+	if more > 0 {
+		t.printf("  and %d more: --top 0 prints all\n", more)
+	}
+}
+
+// cell prints a percentage for a column that says "%".
+func cell(p Pct) string {
+	return strings.ReplaceAll(strings.TrimSuffix(p.String(), " %"), " ", "")
+}
+
+// short cuts s to n characters, in the middle.
+func short(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	tail := n / 3
+	return string(r[:n-tail-1]) + "…" + string(r[len(r)-tail:])
+}
+
+// shared prints a class of pages, which private objects do not have.
+func shared(o Object, p Pct) string {
+	if k := profile.Kind(o.Kind); k.Private() {
+		return "-"
+	}
+	return cell(p)
+}

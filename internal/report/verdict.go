@@ -1,0 +1,198 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"numaopt/internal/units"
+)
+
+// The verdict speaks of what is at least this much, in points of the program's
+// DRAM accesses (goodRemote: per cent of them). They are set by what a reader
+// would act on, not by measurement.
+const (
+	goodRemote  = 5   // fewer remote accesses than this are not worth a plan
+	worthSaying = 1   // a fault that costs less is left to the tables
+	worthEven   = 5   // evenly used data with fewer accesses is left to the tables
+	crowded     = 1.5 // controller imbalance from which on it is mentioned
+	mostNames   = 3   // objects of one kind of finding that are named
+)
+
+// verdict is the one sentence that the reader came for.
+func verdict(r *Report) string {
+	n := count(r.DRAMAccesses)
+	switch best := r.BestPlacement; {
+	case r.Accesses == 0:
+		return "No access to memory was recorded."
+	case r.Run.Nodes < 2:
+		return "The program saw one node: every access is local. Profile it with --topology 4x2 to see how it does on four nodes."
+	case !r.Quality.Enough:
+		return "No verdict: " + r.Quality.Reason + "."
+	case r.RemoteDRAM < goodRemote:
+		return fmt.Sprintf("Placement is good: %v of %s DRAM accesses are remote.", r.RemoteDRAM, n)
+	case r.RemoteDRAM-best < worthSaying:
+		return fmt.Sprintf("%v of %s DRAM accesses are remote, and no placement of pages makes them fewer (%v at best).", r.RemoteDRAM, n, best)
+	default:
+		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that uses it most it would be %v.", r.RemoteDRAM, n, best)
+	}
+}
+
+// findings are what stands behind the verdict.
+func findings(r *Report) []string {
+	list := []string{}
+	list = append(list, serialFindings(r)...)
+	list = append(list, misplacedFindings(r)...)
+	list = append(list, evenFindings(r)...)
+	if i := float64(r.Imbalance); i >= crowded {
+		cure := ""
+		if r.Sharing.dramEven >= worthEven {
+			cure = " Interleaving the data that all nodes use alike evens that out."
+		}
+		list = append(list, fmt.Sprintf("Crowding: the memory of node %d serves %.1f times as many DRAM accesses as the mean of all %d nodes.%s", busiest(r), i, r.Run.Nodes, cure))
+	}
+	return list
+}
+
+// busiest is the node whose memory serves most DRAM accesses.
+func busiest(r *Report) int {
+	served := make([]uint64, len(r.Matrix.DRAM))
+	for _, row := range r.Matrix.DRAM {
+		for j, c := range row {
+			served[j] += c
+		}
+	}
+	best := 0
+	for j, c := range served {
+		if c > served[best] {
+			best = j
+		}
+	}
+	return best
+}
+
+func serialFindings(r *Report) []string {
+	var list []string
+	var more int
+	var rest Pct
+	for _, s := range r.SerialInit {
+		switch {
+		case !(s.AvoidablePct >= worthSaying):
+		case len(list) == mostNames:
+			more++
+			rest += s.AvoidablePct
+		default:
+			list = append(list, fmt.Sprintf(
+				"Serial initialisation: %s (%v) is first touched by %s at %s, so it lies on node %d, and is then used in parallel %s: %s DRAM accesses, %v of all, are remote for no other reason.",
+				s.Object, units.Bytes(s.FirstTouched), rankName(s.Rank), s.Place, s.Node, from(s), count(s.Avoidable), s.AvoidablePct))
+		}
+	}
+	if more > 0 {
+		list = append(list, fmt.Sprintf("Serial initialisation: %d more objects, %v of all DRAM accesses.", more, rest))
+	}
+	return list
+}
+
+// misplacedFindings are objects that another placement helps and that are not
+// explained by serial initialisation.
+func misplacedFindings(r *Report) []string {
+	explained := make(map[string]Pct)
+	for _, s := range r.SerialInit {
+		explained[s.Object] += s.AvoidablePct
+	}
+	type gain struct {
+		o      Object
+		points Pct
+	}
+	var gains []gain
+	for _, o := range r.Objects {
+		known := sum(o.DRAMByNode) // nearly: unknown homes are few where this matters
+		points := (o.RemoteDRAM-o.BestPlacement)*Pct(known)/Pct(max(1, r.DRAMAccesses)) - explained[o.Name]
+		if points >= worthSaying {
+			gains = append(gains, gain{o, points})
+		}
+	}
+	slices.SortStableFunc(gains, func(a, b gain) int { return cmp.Compare(b.points, a.points) })
+	var list []string
+	for _, g := range gains[:min(len(gains), mostNames)] {
+		list = append(list, fmt.Sprintf(
+			"Wrong node: %s (%v) is first touched elsewhere than it is used: %v of its DRAM accesses are remote, %v would be with its pages on their best nodes.",
+			g.o.Name, units.Bytes(g.o.TouchedBytes), g.o.RemoteDRAM, g.o.BestPlacement))
+	}
+	return list
+}
+
+func evenFindings(r *Report) []string {
+	var list []string
+	for _, e := range r.EvenlyUsed {
+		if !(e.DRAMPct >= worthEven) || len(list) == mostNames {
+			continue
+		}
+		what := fmt.Sprintf("Placement cannot help: %v of %s (%v, %v of all DRAM accesses) is used by several nodes alike", e.BytesPct, e.Object, units.Bytes(e.Bytes), e.DRAMPct)
+		if e.ConflictPct >= 50 {
+			list = append(list, fmt.Sprintf("%s, because the loops %s divide it differently. Loops that divide it the same way would help.", what, names(e.Loops)))
+		} else {
+			list = append(list, fmt.Sprintf("%s within %s. It takes another order of the data or of the loop, or a copy for each node if it is only read.", what, names(e.Loops[:min(1, len(e.Loops))])))
+		}
+	}
+	return list
+}
+
+// count prints a number of accesses to three digits: "12.3 million".
+func count(n uint64) string {
+	for _, s := range []struct {
+		size float64
+		name string
+	}{{1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}} {
+		if f := float64(n) / s.size; f >= 1 {
+			return strconv.FormatFloat(f, 'f', max(0, 2-int(math.Log10(f))), 64) + " " + s.name
+		}
+	}
+	return thousands(n)
+}
+
+func thousands(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	if len(s) > 3 {
+		return s[:len(s)-3] + " " + s[len(s)-3:]
+	}
+	return s
+}
+
+func sum(list []uint64) (n uint64) {
+	for _, x := range list {
+		n += x
+	}
+	return n
+}
+
+func rankName(rank int) string {
+	if rank == 0 {
+		return "the main thread"
+	}
+	return fmt.Sprintf("thread %d", rank)
+}
+
+func from(s SerialInit) string {
+	if s.UserNodes == 1 {
+		return "from another node"
+	}
+	return fmt.Sprintf("from %d nodes", s.UserNodes)
+}
+
+// names joins up to three names for a sentence.
+func names(list []string) string {
+	switch n := len(list); {
+	case n == 0:
+		return "the program"
+	case n == 1:
+		return list[0]
+	case n > mostNames:
+		return strings.Join(list[:mostNames-1], ", ") + fmt.Sprintf(" and %d more", n-mostNames+1)
+	default:
+		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+	}
+}

@@ -1,0 +1,80 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"numaopt/internal/access"
+)
+
+// enoughMatch is the match rate, in per cent, below which the objects table is
+// not to be trusted.
+const enoughMatch = 99
+
+// warnings are what the reader must know before believing a figure: the
+// recorder's own, then what the figures themselves give away.
+func (b *builder) warnings(r *Report) []string {
+	list := append([]string{}, b.p.Warnings...)
+	add := func(when bool, format string, args ...any) {
+		if when {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	run := &r.Run
+	add(!run.Complete, "the recording is not complete%s: the figures are of the run up to there", ended(run.ExitStatus))
+	add(run.Complete && run.ExitStatus != 0, "the program ended with status %d", run.ExitStatus)
+	add(r.Match < enoughMatch, "only %v of the DRAM accesses outside stacks and program image belong to a known object; programs built with -g and allocating with malloc, new or mmap match best", r.Match)
+	add(r.DRAM.UnknownPct >= 1, "%v of the DRAM accesses are to pages whose home is not known (only read, never written, or of files); the remote percentages leave them out", r.DRAM.UnknownPct)
+	if used, has := b.nodesUsed(); r.Accesses > 0 && used < has {
+		list = append(list, fmt.Sprintf("threads ran on %d of %d nodes", used, has))
+	}
+	add(run.Processes > 1, "%d processes were observed; this is the one with most accesses, the others made %s", run.Processes, count(run.OtherAccesses))
+	if silent := b.silentThreads(); silent != "" {
+		list = append(list, "no sample from thread "+silent)
+	}
+	return list
+}
+
+func ended(status int) string {
+	if status > 128 {
+		return fmt.Sprintf(" (the program was ended by signal %d)", status-128)
+	}
+	return ""
+}
+
+// nodesUsed counts the nodes whose threads have accesses, and the nodes with CPUs.
+func (b *builder) nodesUsed() (used, has int) {
+	seen := make(map[int]bool)
+	for i, t := range access.ByThread(b.all) {
+		if t.All.Total() > 0 {
+			seen[int(b.p.Threads[i].Node)] = true
+		}
+	}
+	for _, n := range b.p.Run.Topology.Nodes {
+		if len(n.CPUs) > 0 {
+			has++
+		}
+	}
+	return len(seen), has
+}
+
+// silentThreads lists the ranks without any sample, where accesses were sampled.
+func (b *builder) silentThreads() string {
+	if b.p.Run.Period <= 1 {
+		return ""
+	}
+	counted := make(map[int]bool)
+	var silent []string
+	for i, t := range access.ByThread(b.all) {
+		if t.All.Total() > 0 {
+			counted[b.p.Threads[i].Rank] = true
+		}
+	}
+	for _, t := range b.p.Threads {
+		if !counted[t.Rank] {
+			counted[t.Rank] = true
+			silent = append(silent, fmt.Sprint(t.Rank))
+		}
+	}
+	return strings.Join(silent, ", ")
+}
