@@ -12,12 +12,12 @@ import (
 func (d *demand) fit(u *unit) {
 	u.before, _, u.all = d.totals(u.cells)
 	best := d.pageMap(u)
-	least := d.evaluate(u, best)
-	u.place, u.after = best, least
 	if len(best.Map) == 0 {
-		u.place, u.after = plan.Distribution{}, u.before // nothing is worth moving
+		u.after = u.before // nothing is worth moving
 		return
 	}
+	least := d.evaluate(u, best)
+	u.place, u.after = best, least
 	for _, c := range d.candidates(u, best) {
 		if after := d.evaluate(u, c); after <= u.before && d.close(after, least, u.all) {
 			u.place, u.after = c, after

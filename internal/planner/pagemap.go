@@ -27,7 +27,22 @@ func (d *demand) pageMap(u *unit) plan.Distribution {
 			break
 		}
 	}
+	if !moves(at, path) {
+		return plan.Distribution{Policy: plan.Pages}
+	}
 	return plan.Distribution{Policy: plan.Pages, Map: d.runs(at, path, u.pages)}
+}
+
+// moves reports whether path takes any page away from where first touch puts it.
+func moves(at []spot, path []int) bool {
+	for i, s := range path {
+		for _, c := range at[i].cells {
+			if s < len(c.use) && s != c.home {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // spot is the cells of a unit that one entry of its page map decides.
@@ -57,8 +72,14 @@ func (d *demand) positions(u *unit) []spot {
 	return list
 }
 
+// nuance decides between two ways to say the same: too little to weigh against
+// a single access of a page used a million times.
+const nuance = 1e-7
+
 // weigh fills cost with what each node, and last leaving it alone, costs a spot:
-// its remote accesses, and the share that a move must save.
+// its remote accesses, and the share that a move must save. Where first touch
+// puts a page on the one node that clearly uses it most, the map says so rather
+// than leaving it alone; where no node does, it leaves it alone.
 func (d *demand) weigh(s *spot, cost []float64) {
 	clear(cost)
 	for _, c := range s.cells {
@@ -73,7 +94,25 @@ func (d *demand) weigh(s *spot, cost []float64) {
 			}
 		}
 		cost[d.n] += float64(c.remote(-1))
+		if d.clear(c) {
+			cost[d.n] += nuance * float64(c.all)
+		} else {
+			cost[c.home] += nuance * float64(c.all)
+		}
 	}
+}
+
+// clear reports whether one node uses c more than any other by PageGain.
+func (d *demand) clear(c *cell) bool {
+	var most, second uint64
+	for _, count := range c.use {
+		if count > most {
+			most, second = count, most
+		} else {
+			second = max(second, count)
+		}
+	}
+	return float64(most-second) > d.opt.PageGain*float64(c.all)
 }
 
 // path is the cheapest sequence of nodes along the spots, d.n for leaving one
@@ -128,16 +167,14 @@ func (d *demand) pathCost(at []spot, path []int) float64 {
 	return sum
 }
 
-// runs is the page map of pages pages along path; nil where it leaves all alone.
+// runs is the page map of pages pages along path.
 func (d *demand) runs(at []spot, path []int, pages int) plan.Runs {
 	var r plan.Runs
-	moved := false
 	for i, s := range path {
 		node, end := s, pages
 		if s == d.n {
 			node = -1
 		}
-		moved = moved || node >= 0
 		if i+1 < len(at) {
 			end = at[i+1].index
 		}
@@ -150,9 +187,6 @@ func (d *demand) runs(at []spot, path []int, pages int) plan.Runs {
 		} else {
 			r = append(r, plan.Run{Node: node, Count: end - start})
 		}
-	}
-	if !moved {
-		return nil
 	}
 	return r
 }

@@ -1,0 +1,426 @@
+package planner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"numaopt/internal/plan"
+	"numaopt/internal/profile"
+	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/topo"
+)
+
+// picture repeats page descriptions: "8 x 0!1 9 0" is eight such pages.
+func picture(head string, pages ...string) string {
+	var list []string
+	for _, p := range pages {
+		n, rest := 1, p
+		if a, b, ok := strings.Cut(p, " x "); ok {
+			fmt.Sscan(a, &n)
+			rest = b
+		}
+		for range n {
+			list = append(list, rest)
+		}
+	}
+	return head + ": " + strings.Join(list, " | ")
+}
+
+func build(t *testing.T, p *profile.Profile, opt Options) *Result {
+	t.Helper()
+	r, err := Build(p, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// placement is the entries of a plan, one line each.
+func placement(p *plan.Plan) string {
+	var lines []string
+	for _, e := range p.Objects {
+		s := e.Name + " " + string(e.Place.Policy)
+		switch e.Place.Policy {
+		case plan.Bind:
+			s += fmt.Sprintf(" %d", e.Place.Node)
+		case plan.BlockCyclic:
+			s += " " + e.Place.Block.Exact()
+		case plan.Interleave:
+			s += fmt.Sprint(" ", e.Place.Nodes)
+		case plan.Pages:
+			s += " " + e.Place.Map.String()
+		}
+		if in := e.Instance; in != nil {
+			s += fmt.Sprintf(" [%d:%d+%d]", in.Rank, in.First, in.Count)
+		}
+		lines = append(lines, s)
+	}
+	return strings.Join(lines, "; ")
+}
+
+func TestPolicies(t *testing.T) {
+	for _, c := range []struct {
+		name, picture string
+		want          string
+		before, after float64
+	}{
+		{"local already", picture("u heap", "8 x 0 900 0", "8 x 1 0 900"), "", 0, 0},
+		{"all on the wrong node", picture("u heap", "16 x 0!1 0 900"), "u bind 1", 99.89, 0.11},
+		{"serial initialisation, then in parts", picture("u heap", "8 x 0!1 900 0", "8 x 0!1 0 900"), "u x-wise", 49.94, 0.06},
+		{"a global", picture("u global", "8 x 0!1 900 0", "8 x 0!1 0 900"), "u x-wise", 49.94, 0.06},
+		{"alternating blocks", picture("u heap", "2 x 0 900 0", "2 x 0 0 900", "2 x 0 900 0", "2 x 0 0 900", "2 x 0 900 0", "2 x 0 0 900"), "u block-cyclic 8KiB", 50, 0},
+		{"irregular", picture("u heap", "3 x 0 900 0", "2 x 0 0 900", "1 x 0 900 0", "5 x 0 0 900"), "u pages 0*3 1*2 0*1 1*5", 63.64, 0},
+		{"untouched pages go with those before", picture("u heap", "3 x 0 900 0", "2 x ", "1 x 0 0 900", "1 x ", "5 x 0 0 900", "1 x 0 900 0"), "u pages 0*5 1*7 0*1", 60, 0},
+		{"even, all in one place", picture("u heap", "16 x 0!0 900 900"), "u interleave []", 50, 50},
+		{"even, spread by first touch", picture("u heap", "16 x 0 900 900", "16 x 1 900 900"), "", 50, 50},
+		{"nearly even: moving gains too little", picture("u heap", "16 x 0 500 490", "16 x 1 490 500"), "", 49.49, 49.49},
+		{"stack", picture("u stack", "8 x 0!1 0 900"), "", 99.89, 99.89},
+		{"image", picture("u image", "8 x 0!1 0 900"), "", 99.89, 99.89},
+		{"small", picture("u small", "8 x 0!1 0 900"), "", 99.89, 99.89},
+		{"nobody knows what", picture("u unknown", "8 x 0!1 0 900"), "", 99.89, 99.89},
+		{"never written", picture("u mapping", "8 x ? 0 900"), "", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opt := DefaultOptions()
+			opt.MinDRAM = 0
+			r := build(t, profiletest.Draw(2, 1, c.picture), opt)
+			if got := placement(r.Plan); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if got := r.Plan.Predict; got != (plan.Predict{RemoteBefore: c.before, RemoteAfter: c.after}) {
+				t.Errorf("predicted %+v, want %v -> %v", got, c.before, c.after)
+			}
+			if r.After.Remote < r.Best.Remote || r.After.Remote > r.Before.Remote {
+				t.Errorf("remote %d, planned %d, best %d", r.Before.Remote, r.After.Remote, r.Best.Remote)
+			}
+		})
+	}
+}
+
+// allocations redraws the heap objects of p, one per line, as allocations of one
+// call stack.
+func allocations(p *profile.Profile, overlaps bool, ranks ...int) *profile.Profile {
+	next := make(map[int]int)
+	for i := range p.Objects {
+		o := &p.Objects[i]
+		o.Site, o.Name = 0, "alloc"
+		if len(ranks) > 0 {
+			o.Rank = ranks[i]
+		}
+		o.Ordinal = next[o.Rank]
+		o.Overlaps = overlaps && o.Ordinal > 0
+		next[o.Rank]++
+	}
+	p.Sites = p.Sites[:1]
+	return p
+}
+
+func repeat(n int, line func(i int) string) []string {
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = line(i)
+	}
+	return lines
+}
+
+func TestAllocations(t *testing.T) {
+	half := func(n int) func(int) string {
+		return func(i int) string {
+			if i < n/2 {
+				return picture("r heap", "2 x 0!1 900 0")
+			}
+			return picture("r heap", "2 x 0!1 0 900")
+		}
+	}
+	for _, c := range []struct {
+		name string
+		p    *profile.Profile
+		want string
+	}{
+		{"one buffer again and again", allocations(profiletest.Draw(2, 1, repeat(5, func(int) string {
+			return picture("b heap", "4 x 0!1 900 0", "4 x 0!1 0 900")
+		})...), false), "alloc x-wise"},
+		{"rows of a matrix", allocations(profiletest.Draw(2, 1, repeat(10, half(10))...), true), "alloc, 0 to 9 of thread 0 x-wise [0:0+10]"},
+		{"rows, each split alike", allocations(profiletest.Draw(2, 1, repeat(10, func(int) string {
+			return picture("r heap", "1 x 0!1 900 0", "1 x 0!1 0 900")
+		})...), true), "alloc x-wise"},
+		{"two generations of rows", func() *profile.Profile {
+			p := allocations(profiletest.Draw(2, 1, append(repeat(10, half(10)), repeat(10, half(10))...)...), true)
+			p.Objects[10].Overlaps = false
+			return p
+		}(), "alloc, 0 to 9 of thread 0 x-wise [0:0+10]; alloc, 10 to 19 of thread 0 x-wise [0:10+10]"},
+		{"different uses", allocations(profiletest.Draw(2, 1,
+			picture("b heap", "4 x 0!1 0 900"), picture("b heap", "4 x 0 900 0"), picture("b heap", "2 x 0!1 0 500", "2 x 0!1 500 0"),
+		), false), "alloc, 0 of thread 0 bind 1 [0:0+1]; alloc, 2 of thread 0 pages 1*2 0*2 [0:2+1]"},
+		{"each thread its own", allocations(profiletest.Draw(2, 1,
+			picture("b heap", "4 x 0 900 0"), picture("b heap", "4 x 1 0 900")), false, 0, 1), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.p.Check(); err != nil {
+				t.Fatal(err)
+			}
+			r := build(t, c.p, DefaultOptions())
+			if got := placement(r.Plan); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOnly(t *testing.T) {
+	// work wants the pages on node 1, back on node 0 and more so.
+	p := profiletest.Draw(2, 1, picture("u heap", "16 x 0!1 0 900 / 2000 0"))
+	if got := placement(build(t, p, DefaultOptions()).Plan); got != "" {
+		t.Errorf("whole run: %q, want nothing", got)
+	}
+	opt := DefaultOptions()
+	opt.Only = []string{"work"}
+	r := build(t, p, opt)
+	if got := placement(r.Plan); got != "u bind 1" {
+		t.Errorf("only work: %q, want u bind 1", got)
+	}
+	if got := r.Plan.Predict; got != (plan.Predict{RemoteBefore: 100, RemoteAfter: 0}) {
+		t.Errorf("only work: %+v", got)
+	}
+	if d := cmp.Diff([]string{"work"}, r.Plan.From.Only); d != "" {
+		t.Error(d)
+	}
+	opt.Only = []string{"nonsense"}
+	if _, err := Build(p, opt); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("an unknown loop: %v", err)
+	}
+}
+
+func TestOneNode(t *testing.T) {
+	if _, err := Build(profiletest.Draw(1, 4, "u heap: 0 1 1 1 1"), DefaultOptions()); !errors.Is(err, topo.ErrOneNode) {
+		t.Errorf("got %v, want ErrOneNode", err)
+	}
+	p := profiletest.Draw(2, 1, "u heap: 0 1 1")
+	p.Run.Topology.Nodes[1].NoMemory = true
+	if _, err := Build(p, DefaultOptions()); !errors.Is(err, topo.ErrOneNode) {
+		t.Errorf("one node with memory: got %v, want ErrOneNode", err)
+	}
+}
+
+func TestNodeWithoutMemory(t *testing.T) {
+	p := profiletest.Draw(3, 1, picture("u heap", "6 x 0!1 900 0 0", "6 x 0!1 0 900 800", "6 x 0!1 0 0 900"))
+	p.Run.Topology.Nodes[2].NoMemory = true
+	for _, e := range build(t, p, DefaultOptions()).Plan.Objects {
+		for i, n := range e.Place.Homes(18, 3) {
+			if n == 2 {
+				t.Errorf("%v puts page %d on a node without memory", e.Place, i)
+			}
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 0 9")
+	p.Run.Plan, p.Run.Complete = "old.plan.yaml", false
+	r := build(t, p, DefaultOptions())
+	for _, want := range []string{"old.plan.yaml in force", "cut short", "accesses of all levels were counted"} {
+		if !strings.Contains(strings.Join(r.Warnings, "\n"), want) || !strings.Contains(strings.Join(r.Plan.Notes, "\n"), want) {
+			t.Errorf("no warning and note about %q in %q", want, r.Warnings)
+		}
+	}
+	if !r.AllLevels {
+		t.Error("ten accesses are enough")
+	}
+}
+
+func TestNotes(t *testing.T) {
+	p := profiletest.Draw(2, 1,
+		picture("even heap", "16 x 0 900 900", "16 x 1 900 900"),
+		picture("fine heap", "16 x 0 900 0", "16 x 1 0 900"),
+		picture("tiny heap", "1 x 0!1 0 15"),
+		picture("crumbs small", "16 x 0!1 0 900"))
+	notes := strings.Join(build(t, p, DefaultOptions()).Plan.Notes, "\n")
+	for _, want := range []string{
+		"2 objects are placed by first touch already", "1 object is left out: all together they would save at most 0.01 points",
+		"even: placement cannot help", "smaller than a page",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no note %q in\n%s", want, notes)
+		}
+	}
+}
+
+func TestEntry(t *testing.T) {
+	p := profiletest.Draw(2, 1, picture("u heap", "8 x 0!1 900 0", "2 x ", "6 x 0!1 0 900"))
+	e := build(t, p, DefaultOptions()).Plan.Objects[0]
+	for _, want := range []string{"Serial initialisation: first touched by thread 0 on node 0 in main (init.c:5)", "node 0 (57 %), node 1 (43 %)", "100.0 % of the DRAM accesses"} {
+		if !strings.Contains(e.Why, want) {
+			t.Errorf("no %q in %q", want, e.Why)
+		}
+	}
+	if got, want := e.Touched.String(), "1*8 -*2 1*6"; got != want {
+		t.Errorf("touched %s, want %s", got, want)
+	}
+	if len(e.Stack) != 1 || e.Stack[0].Module != (plan.Module{Name: "app", BuildID: "abcd"}) || e.Stack[0].Line != 3 {
+		t.Errorf("stack %+v", e.Stack)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	lines := repeat(30, func(i int) string { return fmt.Sprintf("u%d heap: 0!1 0 %d", i, 100+i) })
+	opt := DefaultOptions()
+	opt.MaxEntries = 10
+	r := build(t, profiletest.Draw(2, 1, lines...), opt)
+	if len(r.Plan.Objects) != 10 || r.Plan.Objects[0].Name != "u29" || r.Plan.Objects[9].Name != "u20" {
+		t.Errorf("got %s", placement(r.Plan))
+	}
+	if !strings.Contains(strings.Join(r.Plan.Notes, "\n"), "20 entries are beyond") {
+		t.Errorf("notes %q", r.Plan.Notes)
+	}
+	opt = DefaultOptions()
+	opt.MaxInstances = 5
+	p := allocations(profiletest.Draw(2, 1, repeat(30, func(i int) string {
+		return picture("b heap", fmt.Sprintf("%d x 0!1 %d %d", 1+i%3, i%2*100, (i+1)%2*(100+i)))
+	})...), false)
+	if r = build(t, p, opt); len(r.Plan.Objects) != 5 {
+		t.Errorf("%d entries of one stack: %s", len(r.Plan.Objects), placement(r.Plan))
+	}
+}
+
+// random draws a profile of random objects on nodes × cpus.
+func random(r *rand.Rand, nodes, cpus int) *profile.Profile {
+	kinds := []string{"heap", "heap", "global", "mapping", "small", "stack"}
+	lines := repeat(1+r.IntN(8), func(i int) string {
+		shape, pages := r.IntN(4), 1+r.IntN(30)
+		s := make([]string, pages)
+		for j := range s {
+			if r.IntN(8) == 0 {
+				continue
+			}
+			s[j] = fmt.Sprint(r.IntN(nodes))
+			if r.IntN(2) == 0 {
+				s[j] = "0!1"
+			}
+			for t := range nodes * cpus {
+				count := r.IntN(20)
+				if shape == 0 && t == j*nodes*cpus/pages || shape == 1 && t == j/2%(nodes*cpus) || shape == 2 && t == 1 {
+					count += 900
+				}
+				s[j] += fmt.Sprint(" ", count)
+			}
+		}
+		return fmt.Sprintf("o%d %s: %s", i, kinds[r.IntN(len(kinds))], strings.Join(s, " | "))
+	})
+	p := profiletest.Draw(nodes, cpus, lines...)
+	if r.IntN(2) == 0 { // some of them are allocations of one stack
+		next := make(map[int]int)
+		site := -1
+		for i := range p.Objects {
+			if o := &p.Objects[i]; o.Kind == profile.Heap {
+				if site < 0 {
+					site = o.Site
+				}
+				o.Site, o.Rank = site, r.IntN(2)
+				o.Ordinal = next[o.Rank]
+				o.Overlaps = o.Ordinal > 0 && r.IntN(2) == 0
+				o.Head = []int{0, 16, 3000}[r.IntN(3)]
+				o.Bytes -= int64(o.Head)
+				next[o.Rank]++
+			}
+		}
+	}
+	return p
+}
+
+// TestProperties: a plan never promises more remote accesses than there were,
+// nor fewer than the best page map leaves; the same profile gives the same
+// bytes; every plan reads back; renumbering the nodes changes no promise by
+// more than descriptions may lose.
+func TestProperties(t *testing.T) {
+	rounds := 400
+	if testing.Short() {
+		rounds = 50
+	}
+	for seed := range rounds {
+		nodes, cpus := 2+seed%3, 1+seed%2
+		p := random(rand.New(rand.NewPCG(uint64(seed), 1)), nodes, cpus)
+		opt := DefaultOptions()
+		opt.MinDRAM = 0
+		r := build(t, p, opt)
+		if r.After.Remote > r.Before.Remote || r.After.Remote < r.Best.Remote {
+			t.Fatalf("seed %d: remote %d, planned %d, best %d", seed, r.Before.Remote, r.After.Remote, r.Best.Remote)
+		}
+		for _, d := range r.Decisions {
+			if d.After > d.Before {
+				t.Errorf("seed %d: %s: %d -> %d", seed, d.Name, d.Before, d.After)
+			}
+		}
+		var a, b bytes.Buffer
+		if err := plan.Write(&a, r.Plan); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if err := plan.Write(&b, build(t, p, opt).Plan); err != nil || a.String() != b.String() {
+			t.Fatalf("seed %d: two plans of one profile differ (%v)", seed, err)
+		}
+		if _, err := plan.Read(bytes.NewReader(a.Bytes())); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		s := build(t, permuted(p, nodes), opt)
+		if diff := s.Plan.Predict.RemoteAfter - r.Plan.Predict.RemoteAfter; diff > 2*opt.Tolerance+0.1 || diff < -2*opt.Tolerance-0.1 {
+			t.Errorf("seed %d: with nodes renumbered %.2f %% instead of %.2f %%", seed, s.Plan.Predict.RemoteAfter, r.Plan.Predict.RemoteAfter)
+		}
+		if s.Plan.Predict.RemoteBefore != r.Plan.Predict.RemoteBefore || s.Best.Remote != r.Best.Remote {
+			t.Errorf("seed %d: with nodes renumbered the profile itself differs", seed)
+		}
+	}
+}
+
+// permuted is p with node i called (i+1) mod nodes.
+func permuted(p *profile.Profile, nodes int) *profile.Profile {
+	q := *p
+	q.Threads = append([]profile.Thread(nil), p.Threads...)
+	q.Pages = append([]profile.Page(nil), p.Pages...)
+	next := func(n topo.NodeID) topo.NodeID {
+		if n < 0 {
+			return n
+		}
+		return (n + 1) % topo.NodeID(nodes)
+	}
+	for i := range q.Threads {
+		q.Threads[i].Node = next(q.Threads[i].Node)
+	}
+	for i := range q.Pages {
+		q.Pages[i].Home = next(q.Pages[i].Home)
+	}
+	return &q
+}
+
+// TestPermutedMaps: where a plan has page maps only, renumbering the nodes
+// renumbers the maps and changes nothing else.
+func TestPermutedMaps(t *testing.T) {
+	for seed := range 50 {
+		p := random(rand.New(rand.NewPCG(uint64(seed), 2)), 3, 1)
+		d, err := newDemand(p, DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := newDemand(permuted(p, 3), DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, h := d.groups(), e.groups()
+		for i := range g {
+			u, v := d.alike(&g[i]), e.alike(&h[i])
+			a, b := d.pageMap(&u), e.pageMap(&v)
+			same := len(a.Map) == len(b.Map)
+			for k := 0; same && k < len(a.Map); k++ {
+				same = a.Map[k].Node < 0 && b.Map[k].Node < 0 || b.Map[k].Node == (a.Map[k].Node+1)%3
+			}
+			// Between two nodes that use a page alike the lower number wins.
+			if !same && (len(a.Map) == 0 || d.evaluate(&u, a) != e.evaluate(&v, b)) {
+				t.Fatalf("seed %d: %v became %v", seed, a.Map, b.Map)
+			}
+		}
+	}
+}
