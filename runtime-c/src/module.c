@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "../plugin/wire.h"
+#include "cfi.h"
 #include "nmo.h"
 #include "sys.h"
 
@@ -156,14 +157,18 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
 
 /* Modules of the run in files that were unloaded are no longer where they were. */
 static void forget_gone(void) {
+    bool gone = false;
     for (int i = 0; i < nloaded; i++) {
         if (!loaded[i].hi || present[i] == scan_number)
             continue;
         loaded[i].hi = 0;
+        gone = true;
         for (int m = 0; m < nmo_run.nmodules; m++)
             if (nmo_run.modules[m].loaded && nmo_run.modules[m].base == loaded[i].base)
                 nmo_run.modules[m].loaded = false;
     }
+    if (gone)
+        nmo_cfi_forget();
 }
 
 bool nmo_module_scan(void) {

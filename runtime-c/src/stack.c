@@ -1,4 +1,5 @@
 /* stack.c: from a caller to its call stack, and from a call stack to its site. */
+#include "cfi.h"
 #include "nmo.h"
 #include "sys.h"
 
@@ -70,14 +71,101 @@ static struct nmo_site *find_site(const uintptr_t *frames, uint32_t n) {
     return site;
 }
 
-/* ---- call stacks ---- */
+/* ---- call stacks: what was found before ---- */
+
+/* A call stack and the words of memory from which it was read. Where those are
+ * unchanged, so is the stack: the rules depend on nothing else. */
+struct memo {
+    struct nmo_caller caller;
+    struct nmo_site *site;
+    uint32_t n;
+    bool needs_bp; /* the caller's own frame pointer leads on */
+    struct word {
+        uint32_t above; /* bytes above caller.cfa */
+        uint32_t unused;
+        uintptr_t value;
+    } word[NMO_MAX_FRAMES];
+};
+enum { MEMOS = 1 << 10 };
+static struct memo *memos[NMO_MAX_RANKS]; /* of the thread that has the rank */
+
+static struct memo *memo_of(const struct nmo_caller *caller) {
+    int rank = nmo_self.rank1 - 1;
+    if (NMO_UNLIKELY(rank < 0))
+        return NULL;
+    if (NMO_UNLIKELY(!memos[rank]) && !(memos[rank] = nmo_sys_map(MEMOS * sizeof(struct memo))))
+        return NULL;
+    return &memos[rank][(caller->ra ^ caller->cfa << 7) * 0x9E3779B97F4A7C15ull >> 54];
+}
+
+static bool holds(const struct memo *memo, const struct nmo_caller *caller) {
+    if (memo->caller.ra != caller->ra || memo->caller.cfa != caller->cfa || !memo->site)
+        return false;
+    if (memo->needs_bp && memo->caller.bp != caller->bp)
+        return false;
+    for (uint32_t i = 0; i < memo->n; i++)
+        if (*(const uintptr_t *)(caller->cfa + memo->word[i].above) != memo->word[i].value)
+            return false;
+    return true;
+}
+
+/* ---- call stacks: from the unwind tables ---- */
 
 struct walk {
     const struct nmo_caller *caller;
+    struct memo *memo; /* being written, or NULL */
     uint32_t n;
-    bool found; /* the caller's frame was reached */
+    bool found; /* libgcc: the caller's frame was reached */
     uintptr_t frames[NMO_MAX_FRAMES];
 };
+
+static uintptr_t read_word(struct walk *walk, uintptr_t at) {
+    uintptr_t value = *(const uintptr_t *)at, above = at - walk->caller->cfa;
+    struct memo *m = walk->memo;
+    if (m && (m->n == NMO_MAX_FRAMES || above > UINT32_MAX))
+        walk->memo = NULL;
+    else if (m)
+        m->word[m->n++] = (struct word){(uint32_t)above, 0, value};
+    return value;
+}
+
+static void keep(struct walk *walk, uintptr_t ra) {
+    if (ra < nmo_text_lo || ra >= nmo_text_hi)
+        walk->frames[walk->n++] = ra;
+}
+
+/* False where a frame needs more than cfi.c knows. */
+static bool walk_tables(struct walk *walk) {
+    uintptr_t ra = walk->caller->ra, sp = walk->caller->cfa, bp = walk->caller->bp;
+    bool bp_known = true, bp_own = true;
+    for (;;) {
+        keep(walk, ra);
+        struct nmo_cfi_rule rule = nmo_cfi_rule(ra);
+        if (rule.kind == NMO_CFI_END || walk->n == NMO_MAX_FRAMES)
+            return true;
+        if (rule.kind == NMO_CFI_UNKNOWN || (rule.kind != NMO_CFI_SP && !bp_known))
+            return false;
+        if (walk->memo && bp_own && (rule.kind != NMO_CFI_SP || rule.bp_kind == NMO_CFI_BP_AT_BP))
+            walk->memo->needs_bp = true;
+        uintptr_t cfa = (rule.kind == NMO_CFI_SP ? sp : bp) + (uintptr_t)(intptr_t)rule.cfa;
+        if (rule.kind == NMO_CFI_BP_DEREF)
+            cfa = read_word(walk, cfa);
+        if (cfa <= sp || cfa % 8)
+            return false;
+        if (rule.bp_kind == NMO_CFI_BP_AT_CFA)
+            bp = read_word(walk, cfa + (uintptr_t)(intptr_t)rule.bp);
+        else if (rule.bp_kind == NMO_CFI_BP_AT_BP)
+            bp = read_word(walk, bp + (uintptr_t)(intptr_t)rule.bp);
+        bp_own = bp_own && rule.bp_kind == NMO_CFI_BP_SAME;
+        bp_known = rule.bp_kind != NMO_CFI_BP_LOST && (bp_known || rule.bp_kind != NMO_CFI_BP_SAME);
+        ra = read_word(walk, cfa - 8);
+        sp = cfa;
+        if (!ra)
+            return true;
+    }
+}
+
+/* ---- call stacks: by libgcc, for what is left ---- */
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     struct walk *walk = arg;
@@ -85,9 +173,18 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     if (!walk->found && ip != walk->caller->ra)
         return _URC_NO_REASON;
     walk->found = true;
-    if (ip < nmo_text_lo || ip >= nmo_text_hi)
-        walk->frames[walk->n++] = ip;
+    keep(walk, ip);
     return walk->n == NMO_MAX_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static void walk_libgcc(struct walk *walk) {
+    walk->memo = NULL;
+    walk->n = 0;
+    nmo_emu_pause();
+    _Unwind_Backtrace(step, walk);
+    nmo_emu_resume();
+    if (!walk->n)
+        walk->frames[walk->n++] = walk->caller->ra;
 }
 
 /* Keeps each return address where it occurs first: recursion folds. */
@@ -103,18 +200,33 @@ static uint32_t fold(uintptr_t *frames, uint32_t n) {
     return kept;
 }
 
+static struct nmo_site *walk(const struct nmo_caller *caller, struct memo *memo) {
+    struct walk w = {.caller = caller, .memo = memo};
+    if (memo)
+        memo->site = NULL, memo->n = 0, memo->needs_bp = false, memo->caller = *caller;
+#if defined __x86_64__
+    bool done = walk_tables(&w);
+#else
+    bool done = false;
+#endif
+    if (!done)
+        walk_libgcc(&w);
+    w.n = fold(w.frames, w.n);
+    struct nmo_site *site = find_site(w.frames, w.n);
+    if (!site) {
+        nmo_warn("too many call stacks: the rest is known by the innermost frame alone", "");
+        return find_site(w.frames, 1);
+    }
+    if (w.memo)
+        w.memo->site = site;
+    return site;
+}
+
 struct nmo_site *nmo_stack_site(const struct nmo_caller *caller) {
     if (!site_tables())
         return NULL;
-    struct walk walk = {.caller = caller};
-    nmo_emu_pause();
-    _Unwind_Backtrace(step, &walk);
-    nmo_emu_resume();
-    if (!walk.n)
-        walk.frames[walk.n++] = caller->ra;
-    walk.n = fold(walk.frames, walk.n);
-    struct nmo_site *site = find_site(walk.frames, walk.n);
-    if (!site)
-        nmo_warn("too many call stacks: the rest is known by the innermost frame alone", "");
-    return site ? site : find_site(walk.frames, 1);
+    struct memo *memo = memo_of(caller);
+    if (memo && holds(memo, caller))
+        return memo->site;
+    return walk(caller, memo);
 }
