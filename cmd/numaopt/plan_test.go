@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"numaopt/internal/plan"
+	"numaopt/internal/profile"
+	"numaopt/internal/profile/profiletest"
+)
+
+// planCase writes a drawn profile and runs numaopt plan on it.
+func planCase(t *testing.T, p *profile.Profile, args ...string) (code int, out, err string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.nprof")
+	if e := profile.WriteFile(path, p); e != nil {
+		t.Fatal(e)
+	}
+	var o, e bytes.Buffer
+	code = run(context.Background(), &stdio{in: strings.NewReader(""), out: &o, err: &e}, append([]string{"plan", path}, args...))
+	return code, o.String(), e.String()
+}
+
+func serialInit() *profile.Profile {
+	half := func(s string) string { return strings.Repeat(s+" | ", 7) + s }
+	return profiletest.Draw(2, 1, "u heap: "+half("0!1 900 0")+" | "+half("0!1 0 900"), "v global: "+half("0!1 0 900"))
+}
+
+func TestPlanCommand(t *testing.T) {
+	code, out, errs := planCase(t, serialInit())
+	if code != 0 {
+		t.Fatalf("exit status %d: %s", code, errs)
+	}
+	p, err := plan.Read(strings.NewReader(out))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	if len(p.Objects) != 2 || p.Objects[0].Place.Policy != plan.XWise || p.Objects[1].Place.Policy != plan.Bind {
+		t.Errorf("planned %+v", p.Objects)
+	}
+	for _, want := range []string{"remote DRAM accesses 66.6 % -> 0.1 % predicted", "next: numaopt apply FILE -- ./app 100", "numaopt lab --topology 2x1 --plan FILE -- ./app 100"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("stderr has no %q:\n%s", want, errs)
+		}
+	}
+}
+
+func TestPlanToFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.plan.yaml")
+	code, out, errs := planCase(t, serialInit(), "-o", path, "--explain")
+	if code != 0 || out != "" {
+		t.Fatalf("exit status %d, stdout %q, stderr %s", code, out, errs)
+	}
+	if _, err := plan.ReadFile(path); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(errs, "apply "+path) || !strings.Contains(errs, "because") {
+		t.Errorf("stderr:\n%s", errs)
+	}
+	if code, _, _ := planCase(t, serialInit(), "-o", filepath.Join(path, "no", "such")); code != exitUsage {
+		t.Errorf("a folder that is none: exit status %d", code)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestPlanSchema holds a real plan against the schema that the command prints.
+func TestPlanSchema(t *testing.T) {
+	var schema, errs bytes.Buffer
+	if code := run(context.Background(), &stdio{out: &schema, err: &errs}, []string{"plan", "--schema"}); code != 0 {
+		t.Fatalf("exit status %d: %s", code, errs.String())
+	}
+	doc, err := jsonschema.UnmarshalJSON(&schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("plan.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("plan.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := planCase(t, serialInit())
+	js, err := yaml.YAMLToJSON([]byte(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(js))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Validate(v); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	oneNode := profiletest.Draw(1, 2, "u heap: 0 9 9")
+	for _, c := range []struct {
+		name string
+		p    *profile.Profile
+		args []string
+		code int
+		want string
+	}{
+		{"one node", oneNode, nil, exitCannot, "one NUMA node"},
+		{"unknown loop", serialInit(), []string{"--only", "nonsense"}, exitUsage, "nonsense"},
+		{"min-gain", serialInit(), []string{"--min-gain", "-1"}, exitUsage, "not from 0 to 100"},
+		{"two profiles", serialInit(), []string{"another"}, exitUsage, "one profile"},
+		{"schema of a profile", serialInit(), []string{"--schema"}, exitUsage, "takes no profile"},
+	} {
+		code, out, errs := planCase(t, c.p, c.args...)
+		if code != c.code || !strings.Contains(errs, c.want) || out != "" {
+			t.Errorf("%s: exit status %d, stdout %q, stderr %q", c.name, code, out, errs)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "cut.nprof")
+	if err := os.WriteFile(path, []byte("numaopt-profile\n\x01"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	if code := run(context.Background(), &stdio{out: new(bytes.Buffer), err: &errs}, []string{"plan", path}); code != exitUsage || !strings.Contains(errs.String(), path) {
+		t.Errorf("a cut profile: exit status %d, %s", code, errs.String())
+	}
+}
+
+func TestPlanWarnsOfPlan(t *testing.T) {
+	p := serialInit()
+	p.Run.Plan = "old.plan.yaml"
+	if code, _, errs := planCase(t, p); code != 0 || !strings.Contains(errs, "warning: the profile was taken with the plan old.plan.yaml in force") {
+		t.Errorf("exit status %d, stderr %q", code, errs)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	if got, want := quote([]string{"./a", "b c", "", "it's", "x=1"}), `./a 'b c' '' 'it'\''s' x=1`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
