@@ -69,8 +69,11 @@ func cannot(err error) error {
 // the function that does the work, so that a test can pass its own.
 func commands(std *stdio) []*cobra.Command {
 	return []*cobra.Command{
+		newProfileCmd(std, func(ctx context.Context, opt profileOptions) error { return runProfile(ctx, std, opt) }),
+		newReportCmd(std, func(ctx context.Context, opt reportOptions) error { return runReport(ctx, std, opt) }),
 		newPlanCmd(std, func(ctx context.Context, opt planOptions) error { return runPlan(ctx, std, opt) }),
 		newDoctorCmd(std, func(ctx context.Context, opt doctorOptions) error { return runDoctor(ctx, std, opt) }),
+		newCheckCmd(std, func(ctx context.Context, opt checkOptions) error { return runCheck(ctx, std, opt) }),
 		newLabCmd(std, func(ctx context.Context, opt labOptions) error { return runLab(ctx, std, opt) }),
 		newManCmd(std, func(ctx context.Context, opt manOptions) error { return runMan(ctx, std, opt) }),
 	}

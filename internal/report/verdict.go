@@ -196,3 +196,6 @@ func names(list []string) string {
 		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
 	}
 }
+
+// Good reports whether the verdict is that placement is good.
+func (r *Report) Good() bool { return r.Quality.Enough && r.Run.Nodes > 1 && r.RemoteDRAM < goodRemote }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"numaopt/internal/profile"
+	"numaopt/internal/report"
+	"numaopt/internal/safefile"
+)
+
+// reportOptions are the arguments of report.
+type reportOptions struct {
+	profile string // file name
+	output  string // file name; "" or "-" is stdout
+	format  string // "text" or "json"
+	only    []string
+	top     int
+	schema  bool
+}
+
+func newReportCmd(std *stdio, run func(context.Context, reportOptions) error) *cobra.Command {
+	var opt reportOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "report PROFILE",
+		Short: "say which data is used from which nodes, and what that costs",
+		Long: `report prints what a profile knows: how many accesses are remote and why, which
+pages are private, used from one node or uniformly shared (CGO'12 §2.2, §3.1),
+and the figures by object, loop, thread, node and place of first touch. The first
+lines are the verdict; warnings say what to mistrust.
+
+A DRAM access is a miss of the node's last-level cache, under emulation by the
+cache model of the profile. Remote percentages are of accesses to pages whose home
+is known. --only restricts every figure to the accesses from some loops or
+functions, and to the pages that these touch.`,
+		Example: `  numaopt report app.nprof
+  numaopt report app.nprof --only solve --only sweep.c:88
+  numaopt report app.nprof --format json | jq .remote_dram_pct
+  numaopt report --schema > report.schema.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case opt.schema && len(args) > 0:
+				return usagef("--schema takes no profile")
+			case !opt.schema && len(args) != 1:
+				return usagef("report takes one profile, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				opt.profile = args[0]
+			}
+			if asJSON && !cmd.Flags().Changed("format") {
+				opt.format = "json"
+			}
+			switch {
+			case opt.format != "text" && opt.format != "json":
+				return usagef("--format %s: not text or json", opt.format)
+			case opt.top < 0:
+				return usagef("--top %d is negative", opt.top)
+			}
+			return run(cmd.Context(), opt)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&opt.format, "format", "text", "`text` or json")
+	f.BoolVar(&asJSON, "json", false, "the same as --format json")
+	f.StringVarP(&opt.output, "output", "o", "", "write to `FILE` (default stdout)")
+	f.StringArrayVar(&opt.only, "only", nil, "only these loops or functions: `NAME` or FILE:LINE; may be repeated")
+	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
+	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
+	return cmd
+}
+
+func runReport(_ context.Context, std *stdio, opt reportOptions) error {
+	if opt.schema {
+		_, err := io.WriteString(std.out, report.Schema)
+		return err
+	}
+	p, err := profile.ReadFile(opt.profile)
+	if err != nil {
+		return err
+	}
+	r, err := report.Build(p, report.Options{Only: opt.only})
+	if err != nil {
+		return fmt.Errorf("report %s: %w", opt.profile, err)
+	}
+	if err := writeReport(std, opt, r); err != nil {
+		return err
+	}
+	if opt.format == "text" {
+		_, err = fmt.Fprintf(std.err, "next: %s\n", afterReport(opt.profile, r))
+	}
+	return err
+}
+
+func writeReport(std *stdio, opt reportOptions, r *report.Report) error {
+	write := func(w io.Writer) error {
+		if opt.format == "json" {
+			return report.WriteJSON(w, r)
+		}
+		return report.WriteText(w, r, report.TextOptions{Top: opt.top})
+	}
+	if opt.output == "" || opt.output == "-" {
+		var b strings.Builder // one write, so that a broken pipe is met once
+		if err := write(&b); err != nil {
+			return err
+		}
+		_, err := io.WriteString(std.out, b.String())
+		return err
+	}
+	if err := safefile.Write(opt.output, write); err != nil {
+		return fmt.Errorf("write report %s: %w", opt.output, err)
+	}
+	return nil
+}
+
+// afterReport is the command that comes next in a session.
+func afterReport(path string, r *report.Report) string {
+	base := strings.TrimSuffix(path, filepath.Ext(path))
+	switch {
+	case r.Run.Nodes < 2:
+		return fmt.Sprintf("numaopt profile --topology 4x2 -o %s -- %s", quote([]string{path}), quote(r.Run.Command))
+	case r.Good():
+		return fmt.Sprintf("numaopt check %s --write-baseline %s", quote([]string{path}), quote([]string{base + ".base.json"}))
+	}
+	only := ""
+	for _, name := range r.Only {
+		only += " --only " + quote([]string{name})
+	}
+	return fmt.Sprintf("numaopt plan %s%s -o %s", quote([]string{path}), only, quote([]string{base + ".plan.yaml"}))
+}
