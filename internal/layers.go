@@ -14,7 +14,7 @@ package internal
 // A package may import packages of earlier rows only; layers_test.go holds the
 // source to it. A new package gets its row in the same change.
 var Rows = [][]string{
-	{"ident", "units", "stat", "golden", "safefile", "programs"},
+	{"ident", "units", "stat", "golden", "safefile", "programs", "arena"},
 	{"topo", "symbol", "runfile"},
 	{"profile", "plan", "record"},
 	{"ingest", "access", "launch"},

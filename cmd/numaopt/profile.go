@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"numaopt/internal/ingest"
+	"numaopt/internal/profile"
+	"numaopt/internal/record"
+	"numaopt/internal/runfile"
+	"numaopt/internal/topo"
+)
+
+// profileOptions are the flags of numaopt profile.
+type profileOptions struct {
+	out      string
+	source   string
+	topology string // empty is this machine's
+	bind     string
+	plan     string
+	period   uint64
+	l1       string
+	l2       string
+	llc      string
+	program  []string
+}
+
+func newProfileCmd(std *stdio, run func(context.Context, profileOptions) error) *cobra.Command {
+	var opt profileOptions
+	m := topo.DefaultCaches()
+	cmd := &cobra.Command{
+		Use:   "profile -o FILE [flags] -- PROGRAM [ARGS]",
+		Short: "run a program and record where every page is touched from",
+		Long: `profile runs an unmodified, dynamically linked program and records which thread
+touches which page, from which loop, and what serves the access: a cache or the
+memory of a node. The program's output, input and exit status are its own.
+
+On a machine whose processor cannot be sampled it runs in an emulator
+(qemu-x86_64), which sees every load and store, on the machine that --topology
+names. Caches and first touch are modelled: private L1 and L2, one LLC per node,
+LRU; a page's home is the node of the thread that first writes it, or the
+plan's.`,
+		Example: `  numaopt profile -o app.nprof -- ./app 1000
+  numaopt profile -o app.nprof --topology 2x4 --llc 2M:16 -- ./app
+  numaopt profile -o after.nprof --plan app.plan.yaml -- ./app 1000`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, program, err := splitProgram(cmd, args, 0)
+			if err != nil {
+				return err
+			}
+			opt.program = program
+			return run(cmd.Context(), opt)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opt.out, "output", "o", "", "write the profile to `FILE`")
+	f.StringVar(&opt.source, "source", "auto", "where accesses are seen: auto or emulate")
+	f.StringVar(&opt.topology, "topology", "", "the machine that the program sees, `NODESxCPUS`, CPUs per node (default: this one; 4x2 where it has one node)")
+	f.StringVar(&opt.bind, "bind", string(topo.BindCompact), "ranks on CPUs: compact (node by node) or spread (round robin over nodes)")
+	f.StringVar(&opt.plan, "plan", "", "run with the plan in `FILE` in force")
+	f.Uint64Var(&opt.period, "period", 1, "count one access in `N`, at random; 1 counts all")
+	f.StringVar(&opt.l1, "l1", cacheText(m.L1), "L1 of each CPU, `BYTES:WAYS`")
+	f.StringVar(&opt.l2, "l2", cacheText(m.L2), "L2 of each CPU, `BYTES:WAYS`")
+	f.StringVar(&opt.llc, "llc", cacheText(m.LLC), "LLC of each node, `BYTES:WAYS`")
+	return cmd
+}
+
+func cacheText(c topo.Cache) string {
+	if c.Bytes%1024 == 0 {
+		return fmt.Sprintf("%dK:%d", c.Bytes/1024, c.Ways)
+	}
+	return fmt.Sprintf("%d:%d", c.Bytes, c.Ways)
+}
+
+// cacheModel reads the three cache flags.
+func cacheModel(l1, l2, llc string) (topo.CacheModel, error) {
+	m := topo.DefaultCaches()
+	for _, level := range []struct {
+		flag, text string
+		to         *topo.Cache
+	}{{"--l1", l1, &m.L1}, {"--l2", l2, &m.L2}, {"--llc", llc, &m.LLC}} {
+		c, err := record.ParseCache(level.text)
+		if err != nil {
+			return m, usagef("%s: %w", level.flag, err)
+		}
+		*level.to = c
+	}
+	return m, nil
+}
+
+// checkProfileOptions refuses what can be refused without looking at the machine.
+func checkProfileOptions(opt profileOptions) error {
+	switch {
+	case opt.out == "":
+		return usagef("no file for the profile: -o FILE")
+	case opt.source == "pmu" || opt.source == "faults":
+		return cannot(fmt.Errorf("--source %s is not there yet: use --source emulate", opt.source))
+	case opt.source != "auto" && opt.source != "emulate":
+		return usagef("--source %q: want auto or emulate", opt.source)
+	case opt.period == 0 || opt.period >= 1<<32:
+		return usagef("--period %d: want 1 to %d", opt.period, uint64(1)<<32-1)
+	case opt.bind != string(topo.BindCompact) && opt.bind != string(topo.BindSpread):
+		return usagef("--bind %q: want compact or spread", opt.bind)
+	}
+	return nil
+}
+
+// namedOrHost is the machine that --topology names; without it this machine,
+// or 4x2 where that has one node.
+func namedOrHost(name string) (t topo.Topology, why string, err error) {
+	if name != "" {
+		t, err = topo.Parse(name)
+		if err != nil {
+			err = &usageError{err}
+		}
+		return t, "", err
+	}
+	if t, err = topo.Host(); err == nil && len(t.Nodes) > 1 {
+		return t, "", nil
+	}
+	t, err = topo.Parse("4x2")
+	return t, "this machine has one NUMA node: the program sees 4 nodes of 2 CPUs (--topology names another machine)", err
+}
+
+func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
+	if err := checkProfileOptions(opt); err != nil {
+		return err
+	}
+	model, err := cacheModel(opt.l1, opt.l2, opt.llc)
+	if err != nil {
+		return err
+	}
+	if _, err := record.Resolve(opt.program[0]); err != nil {
+		return err
+	}
+	machine, why, err := namedOrHost(opt.topology)
+	if err != nil {
+		return err
+	}
+	if err := writableFile(opt.out); err != nil {
+		return err
+	}
+	qemu, err := record.FindEmulator()
+	if err != nil {
+		return cannot(err)
+	}
+	rec := record.Options{
+		Command: opt.program, Topology: machine, Bind: topo.Bind(opt.bind), Cache: model, Period: opt.period,
+		Stdin: std.in, Stdout: std.out, Stderr: std.err,
+	}
+	if opt.plan != "" {
+		if rec.Run, err = planRun(opt.plan, opt.program[0], machine, &rec, std.err); err != nil {
+			return err
+		}
+	}
+	if opt.source == "auto" {
+		fmt.Fprintf(std.err, "numaopt: emulating (qemu-x86_64 %s): every access is counted; sampling by the processor is not there yet\n", qemu.Version)
+	}
+	if why != "" {
+		fmt.Fprintf(std.err, "numaopt: %s\n", why)
+	}
+	var progress *spinner
+	rec.Progress = func(n uint64, d time.Duration) { progress.show(n, d) }
+	if progress = newSpinner(std.err); progress == nil {
+		rec.Progress = nil
+	}
+	// Signals are the program's: it ends, and what it did until then is kept.
+	raw, err := record.Emulate(context.WithoutCancel(ctx), qemu, rec)
+	progress.end()
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	return writeProfile(std, opt, rec, raw)
+}
+
+// writeProfile makes and writes the profile; whatever goes wrong, the program
+// has run, and its status is the command's unless the profile is lost.
+func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *record.Raw) error {
+	host, _ := os.Hostname()
+	dir, _ := os.Getwd()
+	p, err := ingest.Emulated(raw, profile.Run{
+		Command: opt.program, Dir: dir, Host: host, Version: version(), Topology: rec.Topology, Bind: opt.bind,
+		Cache: rec.Cache, Period: opt.period, Plan: opt.plan,
+	})
+	if err != nil {
+		return err
+	}
+	if err := profile.WriteFile(opt.out, p); err != nil {
+		return fmt.Errorf("write the profile: %w", err)
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
+	}
+	if len(raw.Set) > 0 {
+		fmt.Fprintf(std.err, "numaopt: set for the program, as it had not: %s\n", strings.Join(raw.Set, " "))
+	}
+	var accesses uint64
+	for i := range p.Rows {
+		accesses += p.Rows[i].Count
+	}
+	fmt.Fprintf(std.err, "numaopt: %s: %s accesses to %d pages by %d threads in %.1f s\n", opt.out, thousands(accesses), len(p.Pages), ranks(p), raw.Elapsed.Seconds())
+	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", opt.out)
+	if raw.Status != 0 {
+		return &exitError{code: raw.Status}
+	}
+	return nil
+}
+
+func ranks(p *profile.Profile) int {
+	seen := map[int]bool{}
+	for _, t := range p.Threads {
+		seen[t.Rank] = true
+	}
+	return len(seen)
+}
+
+// thousands prints a number as 12,345,678.
+func thousands(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// writableFile reports now, before the program has run for an hour, that the
+// profile cannot be written there.
+func writableFile(path string) error {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return usagef("-o %s: is a directory", path)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, os.ErrExist) {
+		f, err = os.OpenFile(path, os.O_WRONLY, 0)
+	} else if err == nil {
+		defer os.Remove(path)
+	}
+	if err != nil {
+		return fmt.Errorf("the profile cannot be written: %w", err)
+	}
+	return f.Close()
+}
+
+// spinner shows the progress of long runs on a terminal.
+type spinner struct{ bar *progressbar.ProgressBar }
+
+// newSpinner returns nil where w is no terminal.
+func newSpinner(w io.Writer) *spinner {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return &spinner{progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("emulating"),
+		progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true))}
+}
+
+func (s *spinner) show(accesses uint64, elapsed time.Duration) {
+	if s == nil || elapsed < 2*time.Second {
+		return
+	}
+	s.bar.Describe(fmt.Sprintf("%.0f million accesses, %.0f million/s", float64(accesses)/1e6, float64(accesses)/1e6/elapsed.Seconds()))
+	s.bar.Add(1) //nolint:errcheck // a terminal that went away
+}
+
+func (s *spinner) end() {
+	if s != nil {
+		s.bar.Clear() //nolint:errcheck // as above
+	}
+}
+
+// planRun resolves a plan for the machine that the program sees.
+func planRun(path, program string, machine topo.Topology, rec *record.Options, w io.Writer) (runfile.Run, error) {
+	return runfile.Run{}, fmt.Errorf("--plan: not linked yet")
+}

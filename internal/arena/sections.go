@@ -1,0 +1,251 @@
+package arena
+
+import (
+	"encoding/binary"
+	"io"
+)
+
+var le = binary.LittleEndian
+
+// Note is a line for the reader of the profile.
+type Note struct {
+	Kind uint32 // NoteWarning or NotePinned
+	Text string
+}
+
+// The kinds of notes.
+const (
+	NoteWarning = 1
+	NotePinned  = 2
+)
+
+// Notes returns the notes in the order of their making.
+func (a *Arena) Notes() ([]Note, error) {
+	t, err := a.texts()
+	if err != nil {
+		return nil, err
+	}
+	return read(a, Notes, func(b []byte) Note { return Note{le.Uint32(b), t.at(le.Uint32(b[4:]))} })
+}
+
+// Module is an ELF file that was mapped at [Lo, Hi) with load bias Base.
+type Module struct {
+	Lo, Hi, Base uint64
+	Path         string
+	Dead         bool // unmapped before the end
+}
+
+// Modules returns the modules that code ran in or that were announced.
+func (a *Arena) Modules() ([]Module, error) {
+	t, err := a.texts()
+	if err != nil {
+		return nil, err
+	}
+	return read(a, Modules, func(b []byte) Module {
+		return Module{le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]), t.at(le.Uint32(b[24:])), le.Uint32(b[28:]) != 0}
+	})
+}
+
+// Code is an ELF virtual address of a module; Module -1 is none, VAddr then an
+// address of the process.
+type Code struct {
+	VAddr  uint64
+	Module int
+	// NoSymbol: the function is not known, VAddr is the first address of its module.
+	NoSymbol bool
+}
+
+func parseCode(b []byte) Code {
+	return Code{le.Uint64(b), int(int32(le.Uint32(b[8:]))), le.Uint32(b[12:]) != 0}
+}
+
+// Funcs returns the functions by id; number 0 is "not known".
+func (a *Arena) Funcs() ([]Code, error) { return read(a, Funcs, parseCode) }
+
+// Starts returns the start routines of threads by id; number 0 is none.
+func (a *Arena) Starts() ([]Code, error) { return read(a, Starts, parseCode) }
+
+// Loop is an outlined function and how often a team entered it.
+type Loop struct {
+	Code
+	Entries uint64
+}
+
+// Loops returns the loops by id; number 0 is unused.
+func (a *Arena) Loops() ([]Loop, error) {
+	return read(a, Loops, func(b []byte) Loop {
+		return Loop{Code{le.Uint64(b), int(int32(le.Uint32(b[16:]))), false}, le.Uint64(b[8:])}
+	})
+}
+
+// Thread is a rank on a CPU.
+type Thread struct {
+	Rank, CPU, Node int
+	Pinned          bool
+}
+
+// Threads returns the threads by index.
+func (a *Arena) Threads() ([]Thread, error) {
+	return read(a, Threads, func(b []byte) Thread {
+		return Thread{int(le.Uint32(b)), int(le.Uint32(b[4:])), int(le.Uint32(b[8:])), le.Uint32(b[12:]) != 0}
+	})
+}
+
+// Sites returns the call stacks by site id, as return addresses of the process,
+// innermost first; number 0 is unused.
+func (a *Arena) Sites() ([][]uint64, error) {
+	frames, err := read(a, Frames, func(b []byte) uint64 { return le.Uint64(b) })
+	if err != nil {
+		return nil, err
+	}
+	return read(a, Sites, func(b []byte) []uint64 {
+		first, n := uint64(le.Uint32(b)), uint64(le.Uint32(b[4:]))
+		if first+n > uint64(len(frames)) {
+			return nil
+		}
+		return frames[first : first+n : first+n]
+	})
+}
+
+// The kinds of objects.
+const (
+	KindHeap    = 1
+	KindMapping = 2
+	KindStack   = 3
+)
+
+// Object is an allocation, a mapping or a stack; Site is 0 for stacks.
+type Object struct {
+	Addr, Bytes         uint64
+	Site, Rank, Ordinal int
+	Kind                uint8
+	Overlaps            bool
+}
+
+// Objects returns the objects by id; number 0 is "none".
+func (a *Arena) Objects() ([]Object, error) {
+	return read(a, Objects, func(b []byte) Object {
+		return Object{le.Uint64(b), le.Uint64(b[8:]), int(le.Uint32(b[16:])), int(le.Uint32(b[20:])), int(le.Uint32(b[24:])), b[28], b[29] != 0}
+	})
+}
+
+// Region is a region key: a loop, or a function of a thread with a start routine.
+type Region uint32
+
+const loopBit = 1 << 31
+
+// Loop returns the loop id, and whether the region is a loop.
+func (r Region) Loop() (int, bool) { return int(r &^ loopBit), r&loopBit != 0 }
+
+// Function returns the ids of the function and of the thread's start routine.
+func (r Region) Function() (fn, start int) { return int(r & 0xffff), int(r >> 16 & 0x7fff) }
+
+// Page is a page of one object on one home, and its first touch.
+type Page struct {
+	Number uint64 // address / 4096
+	PC     uint64 // ELF vaddr in Module; 0 is not known
+	Object int    // 0 is none
+	Home   int    // -1 is not known
+	Thread int
+	Region Region
+	Module int // of PC, -1 is none
+	Serial bool
+	Kernel bool // touched by a system call
+}
+
+// EachPage calls do for every page record; i is what blocks refer to.
+func (a *Arena) EachPage(do func(i int, p Page)) error {
+	return a.each(Pages, 1, func(i int, b []byte) {
+		flags := le.Uint32(b[36:])
+		do(i, Page{
+			Number: le.Uint64(b), PC: le.Uint64(b[8:]), Object: int(le.Uint32(b[16:])), Home: int(int32(le.Uint32(b[20:]))),
+			Thread: int(le.Uint32(b[24:])), Region: Region(le.Uint32(b[28:])), Module: int(int32(le.Uint32(b[32:]))),
+			Serial: flags&1 != 0, Kernel: flags&2 != 0,
+		})
+	})
+}
+
+// NumPages is one more than the highest page record.
+func (a *Arena) NumPages() int { return int(a.section[Pages].count) }
+
+// Block is the counters of (page record, thread, region).
+// Count[level][operation] is in accesses; level and operation count as in package profile.
+type Block struct {
+	Page, Thread int
+	Region       Region
+	Count        [4][2]uint64
+}
+
+// EachBlock calls do for every block of counters. Several blocks may have the
+// same key.
+func (a *Arena) EachBlock(do func(b *Block)) error {
+	var k Block
+	return a.each(Blocks, 1, func(_ int, b []byte) {
+		k.Count[0] = [2]uint64{le.Uint64(b), le.Uint64(b[8:])}
+		for level := 1; level < 4; level++ {
+			for op := 0; op < 2; op++ {
+				k.Count[level][op] = uint64(le.Uint32(b[16+((level-1)*2+op)*4:]))
+			}
+		}
+		k.Page, k.Thread, k.Region = int(le.Uint32(b[40:])), int(le.Uint32(b[44:])), Region(le.Uint32(b[48:]))
+		do(&k)
+	})
+}
+
+// SmallVote is the site to which a page of small allocations mostly belongs.
+type SmallVote struct {
+	Page uint64
+	Site int
+}
+
+// EachSmall calls do for every page with small allocations.
+func (a *Arena) EachSmall(do func(SmallVote)) error {
+	return a.eachSparse(Small, func(b []byte) {
+		if page := le.Uint64(b); page != 0 {
+			do(SmallVote{page, int(le.Uint32(b[8:]))})
+		}
+	})
+}
+
+// eachSparse is each for a section that is mostly holes.
+func (a *Arena) eachSparse(id Section, do func(b []byte)) error {
+	h, ok := a.r.(interface {
+		NextData(offset int64) (int64, error)
+	})
+	if !ok {
+		return a.each(id, 0, func(_ int, b []byte) { do(b) })
+	}
+	s := a.section[id]
+	const piece = 4096
+	buf := make([]byte, piece)
+	end := int64(s.offset + s.count*s.stride)
+	for at := int64(s.offset); at < end; at += piece {
+		next, err := h.NextData(at)
+		if err != nil || next >= end {
+			return nil
+		}
+		at = max(at, next&^(piece-1))
+		n, err := a.r.ReadAt(buf[:min(piece, end-at)], at)
+		if err != nil && err != io.EOF {
+			return &FormatError{id.String(), err}
+		}
+		for b := buf[:n]; uint64(len(b)) >= s.stride; b = b[s.stride:] {
+			do(b)
+		}
+	}
+	return nil
+}
+
+// Accesses is the number of accesses so far, counted or sampled over.
+func (a *Arena) Accesses() (uint64, error) {
+	var sum uint64
+	s := a.section[L1]
+	var b [8]byte
+	for i := uint64(0); i < s.count; i++ {
+		if _, err := a.r.ReadAt(b[:], int64(s.offset+i*s.stride)); err != nil {
+			return 0, &FormatError{L1.String(), err}
+		}
+		sum += le.Uint64(b[:])
+	}
+	return sum, nil
+}

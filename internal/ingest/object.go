@@ -1,0 +1,265 @@
+package ingest
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"numaopt/internal/arena"
+	"numaopt/internal/profile"
+	"numaopt/internal/symbol"
+	"numaopt/internal/topo"
+	"numaopt/internal/units"
+)
+
+// global is a symbol of at least a page, at addresses of the process.
+type global struct {
+	lo, hi uint64
+	module int // arena module
+	symbol symbol.Variable
+	object int // index in Objects, -1 is not yet
+}
+
+// owners finds the objects of pages.
+type owners struct {
+	b       *builder
+	globals []global // by address
+	byID    map[int]int
+	images  map[int]int    // profile module → object
+	small   map[uint64]int // page → arena site
+	smalls  map[int]int    // arena site → object
+	smallN  map[int]map[uint64]int
+	unknown int
+}
+
+func (b *builder) newOwners() (*owners, error) {
+	o := &owners{b: b, byID: map[int]int{}, images: map[int]int{}, small: map[uint64]int{}, smalls: map[int]int{},
+		smallN: map[int]map[uint64]int{}, unknown: -1}
+	err := b.a.EachSmall(func(v arena.SmallVote) { o.small[v.Page] = v.Site })
+	for i, m := range b.modules {
+		if b.elf[i] == nil {
+			continue
+		}
+		for _, v := range b.elf[i].Variables() {
+			if v.Size >= units.PageSize && writable(v.Section) {
+				o.globals = append(o.globals, global{m.Base + v.VAddr, m.Base + v.VAddr + v.Size, i, v, -1})
+			}
+		}
+	}
+	sort.SliceStable(o.globals, func(i, j int) bool { return o.globals[i].lo < o.globals[j].lo })
+	return o, err
+}
+
+// writable reports whether a program's variables lie in the section; constants
+// are part of the image.
+func writable(section string) bool {
+	return strings.HasPrefix(section, ".bss") || strings.HasPrefix(section, ".lbss") || strings.HasPrefix(section, ".ldata") ||
+		strings.HasPrefix(section, ".data") && !strings.HasPrefix(section, ".data.rel.ro")
+}
+
+// objects makes the pages and the objects that have any.
+func (b *builder) objects() error {
+	o, err := b.newOwners()
+	if err != nil {
+		return err
+	}
+	b.pageI = make([]int, b.a.NumPages())
+	for i := range b.pageI {
+		b.pageI[i] = -1
+	}
+	type same struct {
+		object, index int
+		home          topo.NodeID
+	}
+	seen := map[same]int{}
+	err = b.a.EachPage(func(i int, r arena.Page) {
+		if r.Number == 0 || r.Thread >= len(b.p.Threads) || r.Home >= len(b.p.Run.Topology.Nodes) || r.Home < -1 {
+			return
+		}
+		object, index := o.find(r)
+		if index < 0 {
+			return
+		}
+		home := topo.NodeID(r.Home)
+		key := same{object, index, home}
+		if k, ok := seen[key]; ok {
+			b.pageI[i] = k
+			return
+		}
+		k := len(b.p.Pages)
+		seen[key], b.pageI[i] = k, k
+		b.p.Pages = append(b.p.Pages, profile.Page{
+			Object: object, Index: index, Home: home, Thread: r.Thread, Region: b.region(r.Region),
+			Place: b.place(arena.Code{VAddr: r.PC, Module: r.Module}), Serial: r.Serial,
+		})
+	})
+	return err
+}
+
+// find returns the object of a page record, made if it is new, and the page's
+// number in it.
+func (o *owners) find(r arena.Page) (object, index int) {
+	if r.Object > 0 && r.Object < len(o.b.objs) {
+		a := o.b.objs[r.Object]
+		return o.allocated(r.Object, a), int(r.Number) - int(a.Addr/units.PageSize)
+	}
+	addr := r.Number * units.PageSize
+	if g := o.globalAt(addr); g != nil {
+		return o.global(g), int(r.Number) - int(g.lo/units.PageSize)
+	}
+	if at := o.b.at(addr); at.Module >= 0 {
+		return o.image(at.Module), int(r.Number) - int(o.b.modules[at.Module].Lo/units.PageSize)
+	}
+	if site, ok := o.small[r.Number]; ok && site > 0 && site < len(o.b.sites) {
+		return o.ofSmall(site, r.Number)
+	}
+	if o.unknown < 0 {
+		o.unknown = o.add(profile.Object{Kind: profile.Unknown, Name: "memory that nobody asked numaopt for", Site: -1, Module: -1})
+	}
+	return o.unknown, int(r.Number)
+}
+
+func (o *owners) add(x profile.Object) int {
+	o.b.p.Objects = append(o.b.p.Objects, x)
+	return len(o.b.p.Objects) - 1
+}
+
+// allocated is the object of an allocation, a mapping or a stack.
+func (o *owners) allocated(id int, a arena.Object) int {
+	if i, ok := o.byID[id]; ok {
+		return i
+	}
+	x := profile.Object{Kind: profile.Heap, Site: -1, Rank: a.Rank, Ordinal: a.Ordinal, Overlaps: a.Overlaps, Module: -1,
+		Bytes: int64(a.Bytes), Head: int(a.Addr % units.PageSize)}
+	switch a.Kind {
+	case arena.KindMapping:
+		x.Kind, x.Site = profile.Mapping, o.b.site(a.Site)
+	case arena.KindStack:
+		x.Kind, x.Ordinal, x.Name = profile.Stack, 0, fmt.Sprintf("stack of thread %d", a.Rank)
+	default:
+		x.Site = o.b.site(a.Site)
+	}
+	o.byID[id] = o.add(x)
+	return o.byID[id]
+}
+
+// globalAt is the symbol of at least a page that covers most of a page, or nil:
+// it covers half of the page or more.
+func (o *owners) globalAt(addr uint64) *global {
+	end := addr + units.PageSize
+	var best *global
+	most := uint64(units.PageSize/2 - 1)
+	last := sort.Search(len(o.globals), func(i int) bool { return o.globals[i].lo >= end })
+	// Symbols may lie in one another (COMMON blocks, aliases), but not deeply.
+	for i := last - 1; i >= 0 && i >= last-16; i-- {
+		g := &o.globals[i]
+		if g.hi <= addr || o.b.modules[g.module].Dead {
+			continue
+		}
+		if n := min(end, g.hi) - max(addr, g.lo); n > most {
+			best, most = g, n
+		}
+	}
+	return best
+}
+
+func (o *owners) global(g *global) int {
+	if g.object < 0 {
+		s := g.symbol
+		g.object = o.add(profile.Object{Kind: profile.Global, Name: s.Name, Site: -1, Module: o.b.module(g.module), Symbol: s.Symbol,
+			File: s.File, Line: s.Line, Offset: s.VAddr, Bytes: int64(s.Size), Head: int(g.lo % units.PageSize)})
+	}
+	return g.object
+}
+
+func (o *owners) image(module int) int {
+	m := o.b.module(module)
+	if i, ok := o.images[m]; ok {
+		return i
+	}
+	a := o.b.modules[module]
+	o.images[m] = o.add(profile.Object{Kind: profile.Image, Name: imageName(o.b.p.Modules[m]), Site: -1, Module: m, Bytes: int64(a.Hi - a.Lo)})
+	return o.images[m]
+}
+
+// ofSmall is the object of all small allocations of a site; its pages are
+// numbered as they come.
+func (o *owners) ofSmall(site int, page uint64) (object, index int) {
+	i, ok := o.smalls[site]
+	if !ok {
+		i = o.add(profile.Object{Kind: profile.Small, Site: o.b.site(site), Module: -1})
+		o.smalls[site] = i
+		o.smallN[site] = map[uint64]int{}
+	}
+	n, ok := o.smallN[site][page]
+	if !ok {
+		n = len(o.smallN[site])
+		o.smallN[site][page] = n
+		o.b.p.Objects[i].Bytes += units.PageSize
+	}
+	return i, n
+}
+
+// rows makes the table.
+func (b *builder) rows() error {
+	type key struct{ page, thread, region int }
+	sums := map[key]*[4][2]uint64{}
+	var order []key
+	err := b.a.EachBlock(func(k *arena.Block) {
+		if k.Page <= 0 || k.Page >= len(b.pageI) || b.pageI[k.Page] < 0 || k.Thread >= len(b.p.Threads) || k.Count == ([4][2]uint64{}) {
+			return
+		}
+		at := key{b.pageI[k.Page], k.Thread, b.region(k.Region)}
+		sum := sums[at]
+		if sum == nil {
+			sum = new([4][2]uint64)
+			sums[at] = sum
+			order = append(order, at)
+		}
+		for level := range k.Count {
+			for op, n := range k.Count[level] {
+				sum[level][op] += n
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	sort.Slice(order, func(i, j int) bool {
+		x, y := order[i], order[j]
+		if x.page != y.page {
+			return x.page < y.page
+		}
+		if x.thread != y.thread {
+			return x.thread < y.thread
+		}
+		return x.region < y.region
+	})
+	for _, at := range order {
+		for level, ops := range sums[at] {
+			for op, n := range ops {
+				if n > 0 {
+					b.p.Rows = append(b.p.Rows, profile.Row{Page: at.page, Thread: at.thread, Region: at.region, Op: profile.Op(op), Level: profile.Level(level), Count: n})
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// finish names what is named by its site.
+func (b *builder) finish() {
+	names := siteNames(b.p.Sites, b.p.Modules)
+	for i := range b.p.Objects {
+		x := &b.p.Objects[i]
+		switch {
+		case x.Name != "":
+		case x.Site < 0:
+			x.Name = "unknown site"
+		case x.Kind == profile.Small:
+			x.Name = "small objects of " + names[x.Site]
+		default:
+			x.Name = names[x.Site]
+		}
+	}
+}
