@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -35,7 +34,7 @@ func runMan(_ context.Context, std *stdio, opt manOptions) error {
 		return err
 	}
 	opt.root.DisableAutoGenTag = true
-	header := &doc.GenManHeader{Section: "1", Source: "numaopt " + version(), Manual: "numaopt", Date: &time.Time{}}
+	header := &doc.GenManHeader{Section: "1", Source: "numaopt " + version(), Manual: "numaopt"}
 	if err := doc.GenManTree(opt.root, header, opt.dir); err != nil {
 		return err
 	}
