@@ -63,6 +63,7 @@ func (s *share) close() {
 const (
 	progNFS   = 100003
 	progMount = 100005
+	progACL   = 100227 // Solaris's NFSACL, which Linux speaks beside NFS
 
 	rpcSuccess         = 0
 	rpcProgUnavailable = 1
@@ -142,6 +143,8 @@ func (s *share) answer(call []byte) []byte {
 		known = s.mount(proc, w)
 	case progNFS:
 		known = s.nfs(proc, r, w)
+	case progACL:
+		known = s.acl(proc, r, w)
 	default:
 		binary.BigEndian.PutUint32(w.b[mark:], rpcProgUnavailable)
 		return w.b
@@ -160,6 +163,30 @@ func (s *share) mount(proc uint32, w *xdrWriter) bool {
 		w.opaque(handleBytes(0))
 		w.uint32(1)
 		w.uint32(1) // AUTH_SYS
+	default:
+		return false
+	}
+	return true
+}
+
+// acl says of every file that it has no access control list: overlayfs takes a
+// server without NFSACL for an error, for all users but root.
+func (s *share) acl(proc uint32, r *xdrReader, w *xdrWriter) bool {
+	switch proc {
+	case 0:
+	case 1: // GETACL
+		_, path, err := s.take(r)
+		if err != nil {
+			w.uint32(nfsStale)
+			w.uint32(0)
+			return true
+		}
+		w.uint32(0)
+		s.postAttr(path, w)
+		w.uint32(r.uint32()) // what was asked for, in four empty lists
+		for range 4 {
+			w.uint32(0)
+		}
 	default:
 		return false
 	}
