@@ -13,8 +13,8 @@
 // # Method
 //
 // The remote percentage is that of access. It fails where it is above the limit,
-// or above the baseline's by more than the increase allowed; where both are
-// given both must hold. A full trace of a program with static schedules repeats
+// or above the baseline's by more than the increase allowed, to a hundredth of a
+// per cent; where both are given both must hold. A full trace of a program with static schedules repeats
 // to about a point. For a sampled profile the interval is given; the verdict is
 // by the middle, with a warning where a limit lies inside the interval.
 //
@@ -26,12 +26,12 @@ package check
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"numaopt/internal/access"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
-	"numaopt/internal/units"
 )
 
 // Metric names the accesses that a limit is about.
@@ -97,11 +97,11 @@ func Run(p *profile.Profile, only []string, lim Limits) (*Result, error) {
 		r.warn("the recording is not complete: the figures are of the run up to there")
 	}
 	if unknown := access.Pct(flow.Unknown, flow.Total()); unknown >= 1 {
-		r.warn("%s of the accesses are to pages whose home is not known; they are left out", units.FormatPercent(unknown))
+		r.warn("%s of the accesses are to pages whose home is not known; they are left out", percent(unknown))
 	}
 	var said []string
 	if lim.MaxRemote != nil {
-		said = append(said, r.hold(*lim.MaxRemote, fmt.Sprintf("limit %s", units.FormatPercent(*lim.MaxRemote))))
+		said = append(said, r.hold(*lim.MaxRemote, fmt.Sprintf("limit %s", percent(*lim.MaxRemote))))
 	}
 	if b := lim.Baseline; b != nil {
 		base, err := r.against(b, lim.MaxIncrease)
@@ -143,15 +143,21 @@ func (r *Result) warn(format string, args ...any) {
 func (r *Result) hold(limit float64, name string) string {
 	if r.Low < limit && limit < r.High && r.Low != r.High {
 		r.warn("the %s lies inside the 95 %% interval %s to %s: sample with a smaller --period to be sure",
-			name, units.FormatPercent(r.Low), units.FormatPercent(r.High))
+			name, percent(r.Low), percent(r.High))
 	}
-	if r.Remote > limit {
+	if hundredths(r.Remote) > hundredths(limit) {
 		said := "above the " + name
 		r.Failures = append(r.Failures, said)
 		return said
 	}
 	return "within the " + name
 }
+
+// hundredths rounds a percentage as it is printed and as baselines keep it, so
+// that the verdict never contradicts the figures beside it.
+func hundredths(pct float64) float64 { return math.Round(pct * 100) }
+
+func percent(pct float64) string { return fmt.Sprintf("%.2f %%", pct) }
 
 // against holds r against a baseline.
 func (r *Result) against(b *Baseline, increase float64) (string, error) {
@@ -169,7 +175,7 @@ func (r *Result) against(b *Baseline, increase float64) (string, error) {
 			r.warn("the baseline is of another %s: %q, now %q", x.what, x.then, x.now)
 		}
 	}
-	name := fmt.Sprintf("baseline %s", units.FormatPercent(base))
+	name := fmt.Sprintf("baseline %s", percent(base))
 	if increase > 0 {
 		name += fmt.Sprintf(" + %.4g points", increase)
 	}
@@ -185,7 +191,7 @@ func (r *Result) sentence(said []string) string {
 	if r.Metric == All {
 		what = "accesses"
 	}
-	s := fmt.Sprintf("%s: %s of %s are remote", word, units.FormatPercent(r.Remote), what)
+	s := fmt.Sprintf("%s: %s of %s are remote", word, percent(r.Remote), what)
 	if len(r.Only) > 0 {
 		s += " in " + strings.Join(r.Only, ", ")
 	}
