@@ -1,7 +1,7 @@
 /* hook_malloc.c: the allocator's interposed names. In the fast path malloc is a
  * comparison with a static threshold and a jump, free is a jump: a plan whose
  * objects do not occur costs a program next to nothing
- * (test/cost.sh counts the instructions). */
+ * (test/t_cost.sh counts the instructions). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -90,10 +90,13 @@ bool nmo_live_take(uintptr_t addr, struct nmo_live *out) {
 }
 
 void nmo_live_each(void (*call)(const struct nmo_live *live)) {
-    for (size_t b = 0; table && b <= mask; b++)
+    uint64_t left = table ? __atomic_load_n(&nmo_live_count, __ATOMIC_RELAXED) : 0;
+    for (size_t b = 0; left && b <= mask; b++)
         for (int i = 0; i < SLOTS; i++) {
             struct nmo_live live = table[b].slot[i];
-            if (live.addr > BUSY)
-                call(&live);
+            if (live.addr <= BUSY)
+                continue;
+            left -= left > 0;
+            call(&live);
         }
 }

@@ -19,6 +19,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Everything here is the library's own: reached directly, not through a table. */
+#pragma GCC visibility push(hidden)
+
 #define NMO_EXPORT __attribute__((visibility("default")))
 #define NMO_LIKELY(x) __builtin_expect(!!(x), 1)
 #define NMO_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -312,6 +315,10 @@ int nmo_thread_threads(void); /* most ranks in use at once */
 /* Binds the calling thread, or the one of this kernel id, to its rank's CPU
  * unless somebody else binds. */
 void nmo_thread_bind(int rank, int tid);
+/* The calling thread has the mask that the program sees, for a program that it
+ * starts; and is bound again. */
+void nmo_thread_loosen(void);
+void nmo_thread_tighten(void);
 /* The program moved the thread of rank to another CPU, or pinned it. */
 void nmo_thread_moved(int rank);
 
@@ -377,5 +384,7 @@ static inline bool nmo_ready(void) {
         nmo_init();
     return nmo_state == NMO_READY;
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden)
+
 enum { NMO_MPOL_DEFAULT = 0, NMO_MPOL_PREFERRED = 1, NMO_MPOL_INTERLEAVE = 3 };
 
 /* A thread's memory policy, as the system has it. */
@@ -54,5 +56,7 @@ long nmo_sys_append(const char *path, const char *text, size_t bytes);
 long nmo_emu(int op, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e);
 void nmo_emu_pause(void);
 void nmo_emu_resume(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -89,8 +89,12 @@ static void tell(int rank, uintptr_t start) {
     nmo_self.quiet = quiet;
 }
 
+static bool bound_by_us(int rank) {
+    return nmo_state == NMO_READY && rank >= 0 && !nmo_run.emulated && !nmo_run.pinned && !unbound && !nmo_ranks[rank].pinned;
+}
+
 void nmo_thread_bind(int rank, int tid) {
-    if (nmo_run.emulated || nmo_run.pinned || unbound || nmo_ranks[rank].pinned)
+    if (!bound_by_us(rank))
         return;
     uint64_t mask[NMO_MAX_CPUS / 64];
     int cpu = nmo_run.cpus[nmo_ranks[rank].cpu].id;
@@ -113,6 +117,18 @@ void nmo_thread_begin(int rank, uintptr_t start) {
         tell(rank, start);
     if (have_key)
         pthread_setspecific(end_key, (void *)1);
+}
+
+void nmo_thread_loosen(void) {
+    int rank = nmo_self.rank1 - 1;
+    if (bound_by_us(rank))
+        nmo_sys->set_affinity(0, nmo_view_bytes, nmo_view_all);
+}
+
+void nmo_thread_tighten(void) {
+    int rank = nmo_self.rank1 - 1;
+    if (bound_by_us(rank))
+        nmo_thread_bind(rank, 0);
 }
 
 void nmo_thread_moved(int rank) {

@@ -13,6 +13,10 @@ enum { WORDS = NMO_MAX_CPUS / 64 };
 size_t nmo_view_bytes = WORDS * 8;
 uint64_t nmo_view_all[WORDS];
 
+static bool has(const uint64_t *mask, int cpu) {
+    return mask[cpu / 64] >> cpu % 64 & 1;
+}
+
 void nmo_view_init(void) {
     if (nmo_run.emulated) {
         int most = 0;
@@ -25,6 +29,11 @@ void nmo_view_init(void) {
     long n = nmo_sys->get_affinity(0, sizeof nmo_view_all, nmo_view_all);
     if (n > 0)
         nmo_view_bytes = (size_t)n;
+    for (int i = 0; i < nmo_run.ncpus && !nmo_run.pinned; i++)
+        if (!has(nmo_view_all, nmo_run.cpus[i].id)) {
+            nmo_run.pinned = "the CPU mask that the process was started with";
+            nmo_warn("not all CPUs of the run are allowed here: nothing is bound", "");
+        }
 }
 
 /* The rank of a thread of this process, -1 if it is none of ours. */
@@ -54,10 +63,6 @@ long nmo_view_get(int tid, size_t bytes, void *mask) {
         return -EFAULT;
     nmo_mem_copy(mask, nmo_ranks[rank].view_set ? nmo_ranks[rank].view : nmo_view_all, nmo_view_bytes);
     return (long)nmo_view_bytes;
-}
-
-static bool has(const uint64_t *mask, int cpu) {
-    return mask[cpu / 64] >> cpu % 64 & 1;
 }
 
 static bool covers(const uint64_t *mask) {
