@@ -18,9 +18,13 @@ func (d *demand) choose(g *group) {
 		g.reason = "no accesses to pages with a home"
 		return
 	case float64(before-best) < d.worth():
-		g.reason = "first touch places it right"
-		if before > best+best/50 || float64(best) > 0.1*float64(all) {
+		switch {
+		case float64(best) > 0.1*float64(all):
 			g.reason = "no place of its pages saves much"
+		case asGood(before, best, all):
+			g.reason = "first touch places it right"
+		default:
+			g.reason = "too few accesses to matter"
 		}
 		return
 	}
@@ -45,12 +49,17 @@ func (d *demand) choose(g *group) {
 	}
 }
 
+// asGood reports whether first touch is as good as the best places of pages:
+// less than 2 % of the accesses can be saved.
+func asGood(before, best, all uint64) bool { return 50*(before-best) <= all }
+
 // worth is the accesses that an entry must save.
 func (d *demand) worth() float64 { return max(1, d.opt.MinGain/100*float64(d.known)) }
 
-// close reports whether a is as good as least for an object with all accesses.
+// close reports whether a is as good as least for an object with all accesses:
+// it loses less than the tolerance, or less than an entry must save.
 func (d *demand) close(a, least, all uint64) bool {
-	return a <= least || float64(a-least) <= d.opt.Tolerance/100*float64(all)
+	return a <= least || float64(a-least) <= max(d.opt.Tolerance/100*float64(all), d.opt.MinGain/100*float64(d.known))
 }
 
 // totals is the remote accesses to cells as profiled and with every page on its

@@ -15,7 +15,9 @@ type demand struct {
 	opt Options
 	n   int // nodes
 	// use[page*n+node] is the accesses that count, by page of the profile.
-	use       []uint64
+	use []uint64
+	// serial is the part of use that the main thread makes outside loops.
+	serial    []uint64
 	allLevels bool
 	// byObject lists the pages of each object, ascending by index.
 	byObject [][]int
@@ -34,12 +36,8 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	}
 	d.count(in, false)
 	if d.known < opt.MinDRAM*max(1, p.Run.Period) {
-		dram := d.use
-		if d.count(in, true); d.known == 0 {
-			d.use = dram
-		} else {
-			d.allLevels = true
-		}
+		d.count(in, true)
+		d.allLevels = true
 	}
 	for i := range p.Pages {
 		o := p.Pages[i].Object
@@ -53,13 +51,18 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 
 // count fills use and known from the rows of the regions in; nil is all.
 func (d *demand) count(in []bool, allLevels bool) {
-	d.use, d.known = make([]uint64, d.n*len(d.p.Pages)), 0
+	d.use, d.serial, d.known = make([]uint64, d.n*len(d.p.Pages)), make([]uint64, d.n*len(d.p.Pages)), 0
+	serial := access.SerialCode(d.p)
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		if !allLevels && r.Level != profile.DRAM || in != nil && !in[r.Region] {
 			continue
 		}
-		d.use[r.Page*d.n+int(d.p.Threads[r.Thread].Node)] += r.Count
+		at := r.Page*d.n + int(d.p.Threads[r.Thread].Node)
+		d.use[at] += r.Count
+		if serial(r) {
+			d.serial[at] += r.Count
+		}
 		if d.p.Pages[r.Page].Home != topo.Unknown {
 			d.known += r.Count
 		}
@@ -167,13 +170,18 @@ func (d *demand) best(use []uint64, home int) int {
 	return best
 }
 
+// ownRuntime is the base name of numaopt's preload library, whose tables are in
+// the program but none of its own.
+const ownRuntime = "libnumaopt.so"
+
 // placeable reports whether a plan can name o and the runtime can place it.
 func (d *demand) placeable(o *profile.Object) bool {
 	switch o.Kind {
 	case profile.Heap, profile.Mapping:
 		return o.Site >= 0 && len(d.stack(o.Site)) > 0
 	case profile.Global:
-		return o.Symbol != "" && o.Module >= 0 && moduleName(d.p, o.Module) != ""
+		name := moduleName(d.p, o.Module)
+		return o.Symbol != "" && name != "" && name != ownRuntime
 	}
 	return false
 }

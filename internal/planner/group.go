@@ -165,6 +165,11 @@ func (d *demand) frame(c ident.Code, module string) plan.Frame {
 	if len(c.Inlined) > 0 {
 		l := c.Inlined[0]
 		f.Function, f.File, f.Line, f.FunctionLine = l.Function, l.File, l.Line, l.FunctionLine
+		for _, l := range c.Inlined[1:] {
+			if !l.System() {
+				f.InlinedAt = append(f.InlinedAt, plan.Place{Function: l.Function, File: l.File, Line: l.Line, FunctionLine: l.FunctionLine})
+			}
+		}
 	}
 	return f
 }

@@ -43,8 +43,10 @@ func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
 		x := &r.Decisions[i]
 		switch {
 		case x.Place != "" || x.Accesses == 0:
-		case x.Before <= x.Best+x.Best/50:
-			right++
+		case asGood(x.Before, x.Best, x.Accesses):
+			if d.points(x.Accesses) >= d.opt.MinGain {
+				right++
+			}
 		default:
 			small++
 			smallSaves += x.Before - x.Best
@@ -85,9 +87,22 @@ func (d *demand) hopeless(r *Result) []string {
 	slices.SortStableFunc(list, func(a, b Decision) int { return cmp.Compare(b.Best, a.Best) })
 	var notes []string
 	for _, x := range list[:min(len(list), maxNamed)] {
-		notes = append(notes, fmt.Sprintf("%s: placement cannot help further: with every page on its best node %s of the accesses to it stay remote, because threads of several nodes use the same pages (uniform sharing); only another order of the loops, or another layout, does", clean(x.Name), units.FormatPercent(units.Percent(float64(x.Best), float64(x.Accesses)))))
+		notes = append(notes, fmt.Sprintf("%s: placement cannot help further: with every page on its best node %s of the accesses to it stay remote, %s",
+			clean(x.Name), units.FormatPercent(units.Percent(float64(x.Best), float64(x.Accesses))), x.because()))
 	}
 	return notes
+}
+
+// because is why accesses stay remote wherever the pages are.
+func (x *Decision) because() string {
+	const sharing = "because threads of several nodes use the same pages (uniform sharing); only another schedule of the loops or another layout changes that"
+	switch {
+	case 10*x.Serial >= 9*x.Best:
+		return "those of the main thread outside loops; initialise it in parallel, as it is used"
+	case 2*x.Serial >= x.Best:
+		return fmt.Sprintf("%.0f %% of these those of the main thread outside loops (initialise it in parallel), the rest %s", units.Percent(float64(x.Serial), float64(x.Best)), sharing)
+	}
+	return sharing
 }
 
 // excluded says what could not be placed at all, where that matters.
@@ -122,6 +137,17 @@ func (d *demand) excluded([]group) []string {
 	return notes
 }
 
+// serialRest is the part of the best totals that serial code makes.
+func (d *demand) serialRest(cells []cell) (rest uint64) {
+	for i := range cells {
+		if c := &cells[i]; c.home >= 0 {
+			serial := d.serial[c.profile*d.n : (c.profile+1)*d.n]
+			rest += sum(serial) - serial[d.best(c.use, c.home)]
+		}
+	}
+	return rest
+}
+
 // decisions says what became of each object or call stack, most accesses first.
 func (d *demand) decisions(groups []group) []Decision {
 	var list []Decision
@@ -130,6 +156,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		o := &d.p.Objects[g.objects[0]]
 		x := Decision{Name: o.Name, Kind: o.Kind, Instances: len(g.objects), Reason: g.reason}
 		x.Before, x.Best, x.Accesses = d.totals(g.cells)
+		x.Serial = d.serialRest(g.cells)
 		x.After = remoteOf(g.chosen, g, x.Before)
 		for _, o := range g.objects {
 			x.Bytes += units.Bytes(d.p.Objects[o].Bytes)

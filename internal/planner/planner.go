@@ -63,7 +63,7 @@ type Options struct {
 	PageGain float64
 	// Tolerance is how many points of the accesses to an object a simple
 	// description may lose against the best page map; 0.25 is below what two
-	// runs of a program differ by.
+	// runs of a program differ by. It may lose MinGain in any case.
 	Tolerance float64
 	// RunCost is the accesses that must be gained for a page map to change node
 	// once more: a further range costs the kernel a few microseconds, a remote
@@ -141,6 +141,8 @@ type Decision struct {
 	// Accesses are those to pages with a known home; Before, After and Best are
 	// the remote ones of them, see Result.
 	Accesses, Before, After, Best uint64
+	// Serial is the part of Best that the main thread makes outside loops.
+	Serial uint64
 	// Place is what the plan does with it, Reason why.
 	Place, Reason string
 }
