@@ -15,7 +15,7 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-static struct touch touch;
+static qemu_plugin_vcpu_mem_cb_t touch;
 static __thread unsigned this_vcpu; /* of the thread that makes a system call */
 
 static void on_vcpu_init(qemu_plugin_id_t id, unsigned vcpu)
@@ -43,8 +43,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             continue;
         /* The function id in the upper 16 bits, the address below. */
         void *code = (void *)(fn << 48 | (pc & 0xffffffffffffull));
-        qemu_plugin_register_vcpu_mem_cb(insn, touch.load, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, code);
-        qemu_plugin_register_vcpu_mem_cb(insn, touch.store, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, code);
+        qemu_plugin_register_vcpu_mem_cb(insn, touch, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, code);
     }
 }
 
@@ -124,7 +123,7 @@ static int start(const char *conf)
         fprintf(stderr, "numaopt: emulate.so: nobody listens at %s: %s\n", nmo_config.socket, strerror(errno));
         return -1;
     }
-    touch = nmo_touch_callbacks();
+    touch = nmo_touch_callback();
     return 0;
 }
 

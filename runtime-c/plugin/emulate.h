@@ -138,10 +138,7 @@ void nmo_thread_pause(struct vcpu *v, int by);
 void nmo_thread_child(unsigned vcpu);
 
 /* touch.c */
-struct touch {
-    qemu_plugin_vcpu_mem_cb_t load, store;
-};
-struct touch nmo_touch_callbacks(void);
+qemu_plugin_vcpu_mem_cb_t nmo_touch_callback(void);
 void nmo_touch_kernel(struct vcpu *v, uint64_t addr, uint64_t bytes, bool write);
 void nmo_touch_child(void);
 

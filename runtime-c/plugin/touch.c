@@ -131,6 +131,17 @@ static uint32_t new_record(const struct slot *s, uint64_t page, const struct vcp
     return rec;
 }
 
+/* Whether next to nothing has been counted for a page record, as for a page
+ * that is read by the instruction that then writes it: not worth a record of
+ * its own without a home. */
+static bool few_reads(uint32_t rec)
+{
+    uint64_t n = 0;
+    for (uint32_t i = nmo_pages[rec].blocks; i != 0; i = nmo_blocks[i].next)
+        n += nmo_blocks[i].l1[0] + nmo_blocks[i].miss[0] + nmo_blocks[i].miss[2] + nmo_blocks[i].miss[4];
+    return n <= 64;
+}
+
 /* The page's record, made or made anew where this access is the first, or the
  * first store. Returns 0 where the arena is full. */
 static uint32_t first_touch(struct slot *s, uint64_t page, const struct vcpu *v, uint32_t region, uint64_t pc, bool store,
@@ -144,11 +155,10 @@ static uint32_t first_touch(struct slot *s, uint64_t page, const struct vcpu *v,
     if ((s->flags & NMO_S_OPEN) && (store || (s->flags & NMO_S_ANY))) {
         s->home = (int16_t)decide_home(page, v);
         s->flags = NMO_S_KNOWN;
-        uint32_t rec = s->rec;
-        if (rec != 0 && nmo_pages[rec].blocks != 0)
+        if (s->rec != 0 && few_reads(s->rec))
+            nmo_pages[s->rec].home = s->home;
+        else
             nmo_slot_forget(s);
-        else if (rec != 0)
-            nmo_pages[rec].home = s->home;
     }
     uint32_t rec = s->rec;
     if (rec == 0) {
@@ -275,37 +285,41 @@ static inline uint32_t sample(struct vcpu *v)
 
 static uint32_t any_mask; /* sets - 1 of the L1 */
 
-/* A callback for one operation, one shape of the L1 and one way of counting. */
+/* QEMU 7.2 and 8 keep the operation in bits 16 and 17 of the access's
+ * description: 1 a load, 2 a store. nmo_touch_callback checks that. */
+static inline int operation(qemu_plugin_meminfo_t info) { return (int)(info >> 17 & 1); }
+
+/* A callback for one shape of the L1 and one way of counting. */
 #define TOUCH(name, op, weight, fast)                                                                      \
     static void name(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *code)                 \
     {                                                                                                       \
         struct vcpu *v = &nmo_vcpus[vcpu];                                                                  \
+        int store = (op);                                                                                   \
         uint32_t n = (weight);                                                                              \
-        (void)info;                                                                                         \
         if (!(fast))                                                                                        \
-            slow(v, vaddr, (uint64_t)code, op, n);                                                          \
+            slow(v, vaddr, (uint64_t)code, store, n);                                                       \
     }
-TOUCH(load_32x8, NMO_LOAD, 1, quick(v, vaddr, (uint64_t)code, NMO_LOAD, 1, 31))
-TOUCH(store_32x8, NMO_STORE, 1, quick(v, vaddr, (uint64_t)code, NMO_STORE, 1, 31))
-TOUCH(load_any8, NMO_LOAD, 1, quick(v, vaddr, (uint64_t)code, NMO_LOAD, 1, any_mask))
-TOUCH(store_any8, NMO_STORE, 1, quick(v, vaddr, (uint64_t)code, NMO_STORE, 1, any_mask))
-TOUCH(load_any, NMO_LOAD, 1, false)
-TOUCH(store_any, NMO_STORE, 1, false)
-TOUCH(load_sampled8, NMO_LOAD, sample(v), quick(v, vaddr, (uint64_t)code, NMO_LOAD, n, any_mask))
-TOUCH(store_sampled8, NMO_STORE, sample(v), quick(v, vaddr, (uint64_t)code, NMO_STORE, n, any_mask))
-TOUCH(load_sampled, NMO_LOAD, sample(v), false)
-TOUCH(store_sampled, NMO_STORE, sample(v), false)
+TOUCH(touch_32x8, operation(info), 1, quick(v, vaddr, (uint64_t)code, store, 1, 31))
+TOUCH(touch_any8, operation(info), 1, quick(v, vaddr, (uint64_t)code, store, 1, any_mask))
+TOUCH(touch_any, operation(info), 1, false)
+TOUCH(touch_sampled8, operation(info), sample(v), quick(v, vaddr, (uint64_t)code, store, n, any_mask))
+TOUCH(touch_sampled, operation(info), sample(v), false)
+TOUCH(touch_asking, qemu_plugin_mem_is_store(info), sample(v), false)
 
-/* Chooses the callbacks for the model and the period. */
-struct touch nmo_touch_callbacks(void)
+/* Chooses the callback for the model, the period and this QEMU. It is for loads
+ * and stores alike: QEMU 7.2 calls those that are registered for one of them
+ * for the other, too. */
+qemu_plugin_vcpu_mem_cb_t nmo_touch_callback(void)
 {
     bool eight = nmo_model.ways[NMO_L1] == 8 && (nmo_model.mask[NMO_L1] != 0 || nmo_model.sets[NMO_L1] == 1);
     any_mask = nmo_model.mask[NMO_L1];
+    if (qemu_plugin_mem_is_store(1u << 16) || !qemu_plugin_mem_is_store(2u << 16))
+        return touch_asking;
     if (nmo_config.period > 1)
-        return eight ? (struct touch){load_sampled8, store_sampled8} : (struct touch){load_sampled, store_sampled};
+        return eight ? touch_sampled8 : touch_sampled;
     if (eight && nmo_model.sets[NMO_L1] == 32)
-        return (struct touch){load_32x8, store_32x8};
-    return eight ? (struct touch){load_any8, store_any8} : (struct touch){load_any, store_any};
+        return touch_32x8;
+    return eight ? touch_any8 : touch_any;
 }
 
 /* The kernel read from or wrote to the program's memory for this thread: that
