@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +34,7 @@ type labOptions struct {
 
 func newLabCmd(std *stdio, run func(context.Context, labOptions) error) *cobra.Command {
 	var opt labOptions
+	m := topo.DefaultCaches()
 	cmd := &cobra.Command{
 		Use:   "lab [flags] -- PROGRAM [ARGS]",
 		Short: "run a program on a virtual machine with several nodes and count every access",
@@ -75,9 +74,9 @@ unless you set them, because spinning threads count as accesses.`,
 	f.StringVar(&opt.bind, "bind", "", "how ranks are laid on CPUs: compact or spread (default the plan's, else compact)")
 	f.StringVar(&opt.plan, "plan", "", "also run under this plan")
 	f.StringArrayVar(&opt.only, "only", nil, "count only while this loop or function runs (may be repeated)")
-	f.StringVar(&opt.l1, "l1", "16K:8", "modelled L1 of a CPU, SIZE:WAYS")
-	f.StringVar(&opt.l2, "l2", "64K:8", "modelled L2 of a CPU")
-	f.StringVar(&opt.llc, "llc", "512K:16", "modelled LLC of a node")
+	f.StringVar(&opt.l1, "l1", cacheText(m.L1), "L1 of each CPU, `BYTES:WAYS`")
+	f.StringVar(&opt.l2, "l2", cacheText(m.L2), "L2 of each CPU, `BYTES:WAYS`")
+	f.StringVar(&opt.llc, "llc", cacheText(m.LLC), "LLC of each node, `BYTES:WAYS`")
 	f.StringVar(&opt.thp, "thp", "never", "transparent huge pages in the guest: never, madvise or always")
 	f.BoolVar(&opt.balancing, "numa-balancing", false, "let the guest's kernel migrate pages")
 	f.StringVar(&opt.memory, "memory", lab.DefaultMemory.Exact(), "memory of the guest, all nodes together")
@@ -172,7 +171,7 @@ func (opt labOptions) options(std *stdio) (lab.Options, error) {
 	if o.Memory, err = units.ParseBytes(opt.memory); err != nil {
 		return o, usagef("--memory: %v", err)
 	}
-	if o.Caches, err = parseCaches(opt.l1, opt.l2, opt.llc); err != nil {
+	if o.Caches, err = cacheModel(opt.l1, opt.l2, opt.llc); err != nil {
 		return o, err
 	}
 	if opt.output != "" {
@@ -187,24 +186,6 @@ func (opt labOptions) options(std *stdio) (lab.Options, error) {
 	plugin, err := runfile.Lib("lab.so")
 	o.Lib = filepath.Dir(plugin)
 	return o, cannot(err)
-}
-
-// parseCaches reads --l1, --l2 and --llc: "16K:8".
-func parseCaches(l1, l2, llc string) (topo.CacheModel, error) {
-	m := topo.DefaultCaches()
-	for _, c := range []struct {
-		flag, value string
-		to          *topo.Cache
-	}{{"l1", l1, &m.L1}, {"l2", l2, &m.L2}, {"llc", llc, &m.LLC}} {
-		size, ways, ok := strings.Cut(c.value, ":")
-		b, err := units.ParseBytes(size)
-		n, err2 := strconv.Atoi(ways)
-		if !ok || err != nil || err2 != nil || n < 1 || n > 32 || b <= 0 || b%units.Bytes(n*m.LineBytes) != 0 {
-			return m, usagef("--%s %s: want SIZE:WAYS, such as 16K:8: whole sets of 64-byte lines, at most 32 ways", c.flag, c.value)
-		}
-		*c.to = topo.Cache{Bytes: int64(b), Ways: n}
-	}
-	return m, nil
 }
 
 // labProgress writes a line for each step, where somebody watches.

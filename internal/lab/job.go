@@ -15,7 +15,7 @@ type guestRun struct {
 	args       []string
 	env        []string
 	interleave bool
-	markExec   bool
+	deaf       string // why the program cannot say when it starts; exec is its start then
 	keep       bool
 	summary    string // path, empty for none
 	selfTest   string // instead of a program
@@ -79,7 +79,7 @@ func (j *job) encode() ([]byte, error) {
 			put("env", e)
 		}
 		flag("interleave", r.interleave)
-		flag("mark-exec", r.markExec)
+		flag("mark-exec", r.deaf != "")
 		flag("keep", r.keep)
 		if r.summary != "" {
 			put("summary", r.summary)

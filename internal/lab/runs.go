@@ -3,13 +3,12 @@ package lab
 import (
 	"debug/elf"
 	"errors"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"numaopt/internal/runfile"
+	"numaopt/internal/symbol"
 )
 
 // SelfTests are runs whose remote share is known by construction, by name; the
@@ -23,56 +22,41 @@ type program struct {
 	// deaf says why the program cannot tell when it starts, and not be bound or
 	// placed: it does not load libnumaopt.so. Empty for ordinary programs.
 	deaf string
+	elf  string               // the file that the kernel maps: path, or a script's interpreter
+	only []runfile.FuncOffset // the loops that open a window
 }
 
 // findProgram resolves the command's program as a shell would, and looks at what
 // it is.
 func findProgram(name string) (program, error) {
-	path, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrDot) {
-		err = nil
+	p := program{}
+	d, err := symbol.Describe(name)
+	switch {
+	case err == nil:
+	case d.ELF != "" && bootable(d.ELF):
+		p.deaf = err.Error()
+	default:
+		return p, inputError{err}
 	}
-	if err != nil {
-		var e *exec.Error
-		if errors.As(err, &e) {
-			err = e.Err
-		}
-		return program{}, inputf("%s: %w", name, err)
+	if hiddenInGuest(d.Path) {
+		return p, inputf("%s: the guest has a %s of its own; copy the program elsewhere", d.Path, topDir(d.Path))
 	}
-	if path, err = filepath.Abs(path); err != nil {
-		return program{}, err
-	}
-	if hiddenInGuest(path) {
-		return program{}, inputf("%s: the guest has a %s of its own; copy the program elsewhere", path, "/"+strings.SplitN(path, "/", 3)[1])
-	}
-	p := program{path: path}
-	p.deaf, err = whyDeaf(path)
-	return p, err
+	p.path, p.elf = d.Path, d.ELF
+	return p, nil
 }
 
-func whyDeaf(path string) (string, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
+// bootable reports whether the guest's kernel can run an ELF file, even where
+// nothing can be preloaded into it: counting works for static programs, too.
+func bootable(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
-		return "", nil // a script, or what the guest's kernel makes of it
+		return false
 	}
 	defer f.Close()
-	if f.Machine != elf.EM_X86_64 {
-		return "", inputf("%s: a program for %v; the lab's guest is x86-64", path, f.Machine)
-	}
-	if st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		return "setuid or setgid: the dynamic linker does not load libnumaopt.so into it", nil
-	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return "", nil
-		}
-	}
-	return "statically linked: libnumaopt.so cannot be loaded into it", nil
+	return f.Machine == elf.EM_X86_64 && (f.Type == elf.ET_EXEC || f.Type == elf.ET_DYN) && f.Entry != 0
 }
+
+func topDir(path string) string { return "/" + strings.SplitN(path, "/", 3)[1] }
 
 // newJob is what the guest shall do for opt. It stages the runs' files in g.dir.
 func newJob(opt Options, g *guest) (*job, error) {
@@ -81,7 +65,7 @@ func newJob(opt Options, g *guest) (*job, error) {
 		return nil, err
 	}
 	if hiddenInGuest(cwd) {
-		return nil, inputf("%s: the guest has a %s of its own; start the lab in another directory", cwd, "/"+strings.SplitN(cwd, "/", 3)[1])
+		return nil, inputf("%s: the guest has a %s of its own; start the lab in another directory", cwd, topDir(cwd))
 	}
 	j := &job{nodes: g.nodes, cpus: g.cpus, cwd: cwd, dir: g.dir, stdin: "/dev/null"}
 	if opt.SelfTest {
@@ -95,7 +79,10 @@ func newJob(opt Options, g *guest) (*job, error) {
 		return nil, err
 	}
 	if p.deaf != "" && (opt.Plan != "" || len(opt.Only) > 0) {
-		return nil, inputf("%s is %s: neither a plan nor --only can be applied", p.path, p.deaf)
+		return nil, inputf("%s; without that neither --plan nor --only works", p.deaf)
+	}
+	if p.only, err = windows(p.elf, opt.Only); err != nil {
+		return nil, err
 	}
 	if j.stdin, err = stageStdin(opt.Stdin, g.dir); err != nil {
 		return nil, err
@@ -123,12 +110,12 @@ func newJob(opt Options, g *guest) (*job, error) {
 func plainRun(name string, p program, opt Options, g *guest) (guestRun, error) {
 	r := guestRun{name: name, exe: p.path, args: opt.Command, env: quietEnv(os.Environ())}
 	if p.deaf != "" {
-		r.markExec = true
+		r.deaf = p.deaf
 		return r, nil
 	}
 	r.summary = filepath.Join(g.dir, "summary-"+name)
 	file := filepath.Join(g.dir, "run-"+name)
-	if err := writeBindFile(file, r.summary, opt); err != nil {
+	if err := writeBindFile(file, r.summary, opt, p.only); err != nil {
 		return guestRun{}, err
 	}
 	var err error
@@ -170,12 +157,12 @@ func quietEnv(env []string) []string {
 var QuietOpenMP = []string{"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0"}
 
 // writeBindFile writes the runtime's file for a run that only binds threads.
-func writeBindFile(path, summary string, opt Options) error {
+func writeBindFile(path, summary string, opt Options, only []runfile.FuncOffset) error {
 	order, err := opt.Topology.Order(opt.Bind)
 	if err != nil {
 		return inputError{err}
 	}
-	r := runfile.Run{Mode: runfile.Bind, System: runfile.Linux, Mark: true, Pinned: strings.Join(pinned(), ", "), Summary: summary}
+	r := runfile.Run{Mode: runfile.Bind, System: runfile.Linux, Mark: true, Pinned: strings.Join(pinned(), ", "), Summary: summary, Only: only}
 	for _, c := range order {
 		r.CPUs = append(r.CPUs, runfile.CPU{ID: c.ID, Node: int(c.Node)})
 	}

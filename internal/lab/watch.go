@@ -102,6 +102,9 @@ func (w *watcher) result(opt Options, g *guest) (*Result, error) {
 		Only: opt.Only, Plan: opt.Plan, Window: window(opt, w.runs[0]), FilesWritten: w.written, FilesDeleted: w.deleted,
 		Warnings: []string{},
 	}
+	if why := w.runs[0].deaf; why != "" {
+		r.Warnings = append(r.Warnings, why+"; its threads are not bound")
+	}
 	for k := range w.seen {
 		run, err := w.runResult(k, g)
 		if err != nil {
@@ -124,7 +127,7 @@ func window(opt Options, first guestRun) string {
 		return "the self-test's loads"
 	case len(opt.Only) > 0:
 		return "while a team of threads is in one of the named loops"
-	case first.markExec:
+	case first.deaf != "":
 		return "from exec to exit: the program cannot say when its main starts"
 	}
 	return "from the start of main to exit"
