@@ -4,6 +4,8 @@
 // back into addresses.
 package ident
 
+import "strings"
+
 // Module is an ELF file that was mapped into the program.
 type Module struct {
 	// Path is the absolute path at the time of the run.
@@ -20,6 +22,14 @@ type Location struct {
 	// FunctionLine is the line of the function's own declaration, so that
 	// Line-FunctionLine survives edits above the function; 0 is not known.
 	FunctionLine int `json:"function_line,omitempty"`
+}
+
+// System reports whether a location belongs to the library of a language: its
+// code is in every program, and edited by nobody.
+func (l Location) System() bool {
+	return strings.HasPrefix(l.File, "/usr/include/") || strings.HasPrefix(l.File, "/usr/lib/") ||
+		strings.HasPrefix(l.File, "/usr/local/include/c++/") ||
+		strings.HasPrefix(l.Function, "std::") || strings.HasPrefix(l.Function, "__gnu_cxx::")
 }
 
 // Code is an instruction address that survives a run: a module and an offset

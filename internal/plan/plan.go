@@ -89,6 +89,17 @@ type Frame struct {
 	File         string `yaml:"file,omitempty"`
 	Line         int    `yaml:"line,omitempty"`
 	FunctionLine int    `yaml:"function-line,omitempty"`
+	// InlinedAt holds the places that Function was inlined at, innermost first,
+	// those in headers of the system left out.
+	InlinedAt []Place `yaml:"inlined-at,omitempty"`
+}
+
+// Place is a place in source code that survives edits above its function.
+type Place struct {
+	Function     string `yaml:"function,omitempty"`
+	File         string `yaml:"file,omitempty"`
+	Line         int    `yaml:"line,omitempty"`
+	FunctionLine int    `yaml:"function-line,omitempty"`
 }
 
 // Instance selects allocations of one site: those that the thread of Rank made,

@@ -26,7 +26,8 @@ func whole() *Plan {
 			Why: "Serial initialisation: thread 0 first touched all of it in init_grid (grid.c:44), threads of four nodes use it afterwards.",
 			Stack: []Frame{
 				{Module: app, Offset: 0x11f3, Function: "init_grid", File: "grid.c", Line: 42, FunctionLine: 38},
-				{Module: app, Offset: 0x10aa, Function: "std::vector<int, a: b>::vector", File: "grid #1.c", Line: 9},
+				{Module: app, Offset: 0x10aa, Function: "std::vector<int, a: b>::vector", File: "grid #1.c", Line: 9,
+					InlinedAt: []Place{{Function: "Grid::Grid", File: "grid #1.c", Line: 30, FunctionLine: 28}}},
 				{Module: Module{Name: "libc.so.6"}, Offset: 0x2724a},
 			},
 			Instance: &Instance{Rank: 0, First: 0, Count: 1},

@@ -107,7 +107,7 @@ func TestSchemaIsWhole(t *testing.T) {
 	}{
 		{Plan{}, s.node}, {From{}, sub(s.node, "from")}, {Threads{}, sub(s.node, "threads")}, {Predict{}, s.Defs["predicted"]},
 		{Entry{}, s.Defs["object"]}, {Module{}, s.Defs["module"]}, {Frame{}, s.Defs["frame"]},
-		{Instance{}, sub(s.Defs["object"], "instance")}, {Distribution{}, s.Defs["place"]},
+		{Place{}, s.Defs["sourcePlace"]}, {Instance{}, sub(s.Defs["object"], "instance")}, {Distribution{}, s.Defs["place"]},
 	} {
 		fields := reflect.TypeOf(c.of)
 		n := 0
