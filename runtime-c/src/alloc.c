@@ -38,9 +38,19 @@ static void made(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, 
     errno = keep;
 }
 
+static void refresh(void) {
+    int keep = errno;
+    nmo_self.quiet = true;
+    nmo_module_refresh();
+    nmo_self.quiet = false;
+    errno = keep;
+}
+
 void *nmo_alloc_heap(const struct nmo_caller *caller, void *p, size_t bytes) {
     if (!p || nmo_self.quiet || nmo_self.in_alloc)
         return p;
+    if (NMO_UNLIKELY(nmo_module_pending))
+        refresh();
     if (nmo_track || nmo_object_possible(caller->ra, bytes, NMO_HEAP))
         made(caller, (uintptr_t)p, bytes, NMO_HEAP, true);
     return p;

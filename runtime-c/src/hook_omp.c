@@ -19,6 +19,8 @@ static void close_window(bool only) {
 }
 
 static bool wanted(void) {
+    if (NMO_UNLIKELY(nmo_module_pending))
+        nmo_module_refresh();
     return nmo_ready() && (nmo_track || nmo_mark_regions);
 }
 

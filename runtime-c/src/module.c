@@ -188,6 +188,16 @@ bool nmo_module_scan(void) {
     return result;
 }
 
+/* dlopen itself allocates before it is done, so one look is not enough. */
+int nmo_module_pending;
+
+void nmo_module_refresh(void) {
+    if (nmo_module_pending > 0)
+        nmo_module_pending--;
+    if (nmo_module_scan() || !nmo_module_pending)
+        nmo_object_init();
+}
+
 const struct nmo_loaded *nmo_module_of(uintptr_t address) {
     int n = __atomic_load_n(&nloaded, __ATOMIC_ACQUIRE);
     for (int i = 0; i < n; i++)

@@ -205,6 +205,9 @@ struct nmo_loaded {
  * files, resolves modules, only-regions and globals of the run. Takes the
  * loader's lock. */
 bool nmo_module_scan(void);
+/* Files may have been loaded since: look again now, and soon. */
+extern int nmo_module_pending;
+void nmo_module_refresh(void);
 /* The loaded file that contains address, from the last scan; NULL is none. */
 const struct nmo_loaded *nmo_module_of(uintptr_t address);
 extern uintptr_t nmo_text_lo, nmo_text_hi; /* the runtime's own code */

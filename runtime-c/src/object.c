@@ -23,12 +23,21 @@ static uint64_t smallest(const struct nmo_object *o) {
     return o->rank >= 0 && o->min_bytes > NMO_SMALL ? NMO_SMALL : o->min_bytes;
 }
 
+static void add_first(uintptr_t lo, uintptr_t hi, const struct nmo_object *o) {
+    if (nfirst == MAX_FIRST) {
+        first_overflow = true;
+        return;
+    }
+    first[nfirst++] = (struct first){lo, hi, smallest(o), o->rank >= 0 ? UINT64_MAX : o->max_bytes, o->kind};
+}
+
 void nmo_object_init(void) {
     size_t min = SIZE_MAX;
     nfirst = 0;
     first_overflow = false;
     for (int i = 0; i < nmo_run.nobjects; i++) {
         const struct nmo_object *o = &nmo_run.objects[i];
+        bool any = true; /* no line for frame 0 */
         if (o->kind == NMO_GLOBAL)
             continue;
         if (o->kind == NMO_HEAP && smallest(o) < min)
@@ -36,18 +45,15 @@ void nmo_object_init(void) {
         for (unsigned j = 0; j < o->nframes; j++) {
             const struct nmo_frame *f = &o->frames[j];
             const struct nmo_module *m = &nmo_run.modules[f->module];
-            if (f->k || !m->loaded)
-                continue;
-            if (nfirst == MAX_FIRST) {
-                first_overflow = true;
-                break;
-            }
-            first[nfirst++] = (struct first){m->base + f->lo, m->base + f->hi, smallest(o),
-                                             o->rank >= 0 ? UINT64_MAX : o->max_bytes, o->kind};
+            any = any && f->k;
+            if (!f->k && m->loaded)
+                add_first(m->base + f->lo, m->base + f->hi, o);
         }
+        if (any)
+            add_first(0, UINTPTR_MAX, o);
     }
     generation++;
-    nmo_object_min = nmo_track ? 0 : min;
+    nmo_object_min = nmo_track || nmo_module_pending ? 0 : min;
 }
 
 bool nmo_object_possible(uintptr_t ra, size_t bytes, enum nmo_kind kind) {

@@ -123,12 +123,13 @@ long nmo_view_set(int tid, size_t bytes, const void *mask, const char *by) {
         r->view[w] = wanted[w] & nmo_view_all[w];
     r->view_set = r->pinned = !all;
     r->pinned_by = all ? NULL : by;
+    bool moved = line >= 0 && (line != r->cpu || was != r->pinned);
+    if (moved)
+        r->cpu = line;
     if (all && was)
         nmo_thread_bind(rank, tid);
-    if (line >= 0 && (line != r->cpu || was != r->pinned)) {
-        r->cpu = line;
+    if (moved)
         nmo_thread_moved(rank);
-    }
     return 0;
 }
 
