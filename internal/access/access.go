@@ -207,21 +207,20 @@ func Matched(p *profile.Profile, o *profile.Object) bool {
 // that have at least one counted access. It is below 100 where accesses were
 // sampled, or a page was touched by system calls only. NaN without pages.
 func CoveragePct(p *profile.Profile) float64 {
-	seen := touched(p)
-	n := uint64(0)
-	for _, s := range seen {
-		if s {
-			n++
-		}
-	}
-	return Pct(n, uint64(len(seen)))
-}
-
-// touched[i] is whether page i has a row.
-func touched(p *profile.Profile) []bool {
+	life := Lives(p)
 	seen := make([]bool, len(p.Pages))
 	for i := range p.Rows {
-		seen[p.Rows[i].Page] = true
+		seen[life[p.Rows[i].Page]] = true
 	}
-	return seen
+	var covered, all uint64
+	for i := range life {
+		if life[i] != i {
+			continue
+		}
+		all++
+		if seen[i] {
+			covered++
+		}
+	}
+	return Pct(covered, all)
 }

@@ -242,3 +242,21 @@ func TestRemoteInterval(t *testing.T) {
 		t.Errorf("nothing: %v", lo)
 	}
 }
+
+// TestLives: a page read before its first write is one page.
+func TestLives(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: ? 5 5 | 0 9 | 1 0 9", "v heap: ? 3 | ? 2")
+	p.Pages[1].Index = 0 // the same page, with its home
+	p.Pages[2].Index = 0 // and with another one, later
+	if d := cmp.Diff([]int{1, 1, 2, 3, 4}, Lives(p)); d != "" {
+		t.Error(d)
+	}
+	u := PageUse(p, nil)
+	u.Merge(Lives(p))
+	if d := cmp.Diff([]uint64{0, 0, 14, 5, 0, 9, 3, 0, 2, 0}, u.DRAM); d != "" {
+		t.Error(d)
+	}
+	if got := CoveragePct(p); got != 100 {
+		t.Errorf("coverage %v", got)
+	}
+}

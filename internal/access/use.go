@@ -29,6 +29,19 @@ func PageUse(p *profile.Profile, keep func(*profile.Row) bool) Use {
 // Page is the accesses to page by each node; it shares u's memory.
 func (u Use) Page(page int) []uint64 { return u.DRAM[page*u.Nodes : (page+1)*u.Nodes] }
 
+// Merge adds the use of pages that are part of another to that one, see Lives.
+func (u Use) Merge(life []int) {
+	for i, of := range life {
+		if i == of {
+			continue
+		}
+		for n, c := range u.Page(i) {
+			u.DRAM[of*u.Nodes+n] += c
+			u.DRAM[i*u.Nodes+n] = 0
+		}
+	}
+}
+
 // Best is the node with most accesses to page, how many they are, and the
 // accesses of all nodes together. Among equals it is prefer (the home, say), or
 // else the lowest number; topo.Unknown where nobody has any.

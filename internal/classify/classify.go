@@ -25,7 +25,8 @@
 // # Limits
 //
 // All pages are base pages. Each page of each instance of an object counts, so
-// memory that was freed and used again counts again. In a sampled profile a page
+// memory that was freed and allocated again counts again; so does a page that
+// lost its home and got another. In a sampled profile a page
 // can be touched from a node without being seen there: sharing is undercounted
 // until every page has several samples of each thread that uses it. The papers'
 // non-shared pages are those of a single thread; these are the part OneThread.
@@ -62,6 +63,9 @@ func DefaultOptions() Options { return Options{EvenMargin: 0.1} }
 
 // Page is what became known of one page.
 type Page struct {
+	// Part is true for an entry of the profile that is part of another page, see
+	// access.Lives. It is in no sum; what it adds is in that page's fields.
+	Part  bool
 	Class Class
 	// OneThread is true for a non-shared page that a single thread touched.
 	OneThread bool
@@ -83,10 +87,16 @@ type Page struct {
 
 // Pages classifies the pages of p; the result has the same length and order.
 func Pages(p *profile.Profile, opt Options) []Page {
-	t := touches(p)
+	life := access.Lives(p)
+	t := touches(p, life)
 	use := access.PageUse(p, nil)
+	use.Merge(life)
 	pages := make([]Page, len(p.Pages))
 	for i := range pages {
+		if life[i] != i {
+			pages[i] = Page{Part: true, Best: topo.Unknown}
+			continue
+		}
 		g := &p.Pages[i]
 		x := Page{Accesses: t.accesses[i], SerialInit: t.serialFirst(i)}
 		x.Best, x.Most, x.DRAM = use.Best(i, g.Home)
@@ -132,7 +142,7 @@ type touching struct {
 	serialRegion []bool
 }
 
-func touches(p *profile.Profile) *touching {
+func touches(p *profile.Profile, life []int) *touching {
 	n, pages := len(p.Run.Topology.Nodes), len(p.Pages)
 	t := &touching{
 		p: p, n: n,
@@ -144,14 +154,14 @@ func touches(p *profile.Profile) *touching {
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		present[r.Region] = true
-		t.accesses[r.Page] += r.Count
-		t.touch(r.Page, r.Thread, r.Region)
+		t.accesses[life[r.Page]] += r.Count
+		t.touch(life[r.Page], r.Thread, r.Region)
 	}
 	// System calls touch pages without an access of the program. Where the
 	// profile is restricted to some regions, only their first touches count.
 	for i := range p.Pages {
 		if g := &p.Pages[i]; g.Thread >= 0 && (g.Region < 0 || present[g.Region]) {
-			t.touch(i, g.Thread, g.Region)
+			t.touch(life[i], g.Thread, g.Region)
 		}
 	}
 	return t
@@ -261,7 +271,7 @@ func (s *Sharing) add(x *Page) {
 func Sum(pages []Page, n int, key func(i int) int) []Sharing {
 	sums := make([]Sharing, n)
 	for i := range pages {
-		if k := key(i); k >= 0 {
+		if k := key(i); k >= 0 && !pages[i].Part {
 			sums[k].add(&pages[i])
 		}
 	}
@@ -274,17 +284,18 @@ func Sum(pages []Page, n int, key func(i int) int) []Sharing {
 // whose home is unknown are left out, as they are from every remote percentage.
 // key sums it up as in Sum.
 func BestRemote(p *profile.Profile, pages []Page, n int, key func(i int) int) []uint64 {
-	use := access.PageUse(p, nil)
+	use := access.PageUse(p, nil) // without the reads before a page had a home
 	sums := make([]uint64, n)
 	for i := range pages {
-		k, g, x := key(i), &p.Pages[i], &pages[i]
+		k, g := key(i), &p.Pages[i]
 		if k < 0 || g.Home == topo.Unknown {
 			continue
 		}
+		_, most, all := use.Best(i, g.Home)
 		if Placeable(p.Objects[g.Object].Kind) {
-			sums[k] += x.DRAM - x.Most
+			sums[k] += all - most
 		} else {
-			sums[k] += x.DRAM - use.Page(i)[g.Home]
+			sums[k] += all - use.Page(i)[g.Home]
 		}
 	}
 	return sums

@@ -206,3 +206,20 @@ func BenchmarkPages(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(p.Rows)), "ns/row")
 }
+
+// TestReadBeforeWrite: a page that is read before its first write is one page,
+// touched by its readers, too.
+func TestReadBeforeWrite(t *testing.T) {
+	p := profiletest.Draw(2, 2, "u heap: ? 5 0 | 1 0 0 9 | 0 3")
+	p.Pages[1].Index = 0
+	pages := Pages(p, DefaultOptions())
+	if !pages[0].Part || pages[1].Class != UniformlyShared || pages[1].DRAM != 14 || pages[2].Class != NonShared {
+		t.Errorf("%+v", pages)
+	}
+	if all := Sum(pages, 1, func(int) int { return 0 })[0].All(); all.Pages != 2 || all.DRAM != 17 {
+		t.Errorf("%+v", all)
+	}
+	if got := BestRemote(p, pages, 1, func(int) int { return 0 }); got[0] != 0 {
+		t.Errorf("%d stay remote", got[0])
+	}
+}

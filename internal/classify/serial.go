@@ -44,7 +44,7 @@ func FindSerialInit(p *profile.Profile, pages []Page, group func(i int) int) []S
 	for i := range pages {
 		g, x := &p.Pages[i], &pages[i]
 		k := key{group(i), g.Place, g.Region, g.Thread}
-		if k.group < 0 || x.Class == Private || !x.SerialInit || g.Home != p.Threads[g.Thread].Node {
+		if k.group < 0 || x.Part || x.Class == Private || !x.SerialInit || g.Home != p.Threads[g.Thread].Node {
 			continue
 		}
 		f := found[k]
@@ -89,8 +89,15 @@ func (f *SerialInit) use(x *Page, all []uint64, parallel access.Use, i int, home
 		f.Even.add(x)
 	}
 	here, there := all[home], all[best]
-	f.Remote += x.DRAM - here
+	f.Remote += sum(all) - here
 	if there > here {
 		f.Avoidable += there - here
 	}
+}
+
+func sum(list []uint64) (n uint64) {
+	for _, x := range list {
+		n += x
+	}
+	return n
 }

@@ -133,6 +133,9 @@ func (b *builder) objects() []Object {
 	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(r.Page)*nodes + int(b.p.Threads[r.Thread].Node) })
 	homes := make([]int, n*(nodes+1)) // the last is unknown
 	for i := range b.p.Pages {
+		if b.pages[i].Part {
+			continue
+		}
 		h := int(b.p.Pages[i].Home)
 		if h == int(topo.Unknown) {
 			h = nodes
@@ -270,7 +273,7 @@ func (b *builder) firstTouch() []FirstTouch {
 	for i := range b.p.Pages {
 		g := &b.p.Pages[i]
 		of[i] = -1
-		if b.pages[i].Class == classify.Private || g.Thread < 0 {
+		if b.pages[i].Part || b.pages[i].Class == classify.Private || g.Thread < 0 {
 			continue
 		}
 		k := key{b.group(i), g.Place, g.Region, b.pages[i].SerialInit}

@@ -223,7 +223,7 @@ func TestWriteErrors(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	for n, want := range map[uint64]string{
-		0: "0", 999: "999", 1000: "1 000", 123456: "123 456", 1e6: "1.00 million", 12345678: "12.3 million",
+		0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1e6: "1.00 million", 12345678: "12.3 million",
 		123456789: "123 million", 999999999: "1000 million", 5e9: "5.00 billion", math.MaxInt64: "9223372 trillion",
 	} {
 		if got := count(n); got != want {

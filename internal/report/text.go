@@ -55,13 +55,20 @@ func (t *textWriter) printf(format string, args ...any) {
 // wrapped prints a paragraph; lines after the first are indented like the first's text.
 func (t *textWriter) wrapped(first, s string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
+	s = glue.Replace(s)
 	for i, line := range strings.Split(text.WrapSoft(s, lineWidth-len(indent)), "\n") {
 		if i > 0 {
 			first = indent
 		}
-		t.printf("%s%s\n", first, strings.TrimRight(line, " "))
+		t.printf("%s%s\n", first, strings.TrimRight(strings.ReplaceAll(line, noBreak, " "), " "))
 	}
 }
+
+// noBreak stands for a space that keeps a number and its unit on one line.
+const noBreak = "\u00a0"
+
+var glue = strings.NewReplacer(" %", noBreak+"%", "< 0.1", "<"+noBreak+"0.1", "> 99.9", ">"+noBreak+"99.9",
+	" million", noBreak+"million", " billion", noBreak+"billion", " KiB", noBreak+"KiB", " MiB", noBreak+"MiB", " GiB", noBreak+"GiB")
 
 func (t *textWriter) head(r *Report) {
 	t.wrapped("", origin(r))
@@ -80,8 +87,7 @@ func (t *textWriter) head(r *Report) {
 		t.wrapped("warning: ", s)
 	}
 	if r.Accesses > 0 {
-		t.printf("\n")
-		t.wrapped("", r.facts())
+		t.facts(r)
 	}
 }
 
@@ -111,21 +117,28 @@ func origin(r *Report) string {
 	return s
 }
 
-// facts are the figures of the program as a whole.
-func (r *Report) facts() string {
-	s := fmt.Sprintf("DRAM accesses: %v local, %v remote, %v unknown; of all %s accesses %v are remote.",
-		r.DRAM.LocalPct, r.DRAM.RemotePct, r.DRAM.UnknownPct, count(r.Accesses), r.RemoteAccess)
+// facts are the figures of the program as a whole, one a line.
+func (t *textWriter) facts(r *Report) {
+	t.printf("\n")
+	line := func(name, format string, args ...any) {
+		t.wrapped(fmt.Sprintf("%-16s", name), fmt.Sprintf(format, args...))
+	}
+	split := func(f *Flow) string {
+		return fmt.Sprintf("%s: %v local, %v remote, %v unknown", count(f.Local+f.Remote+f.Unknown), f.LocalPct, f.RemotePct, f.UnknownPct)
+	}
+	line("DRAM accesses", "%s", split(&r.DRAM))
+	line("all accesses", "%s", split(&r.All))
 	if ci := r.RemoteDRAMCI; ci != nil {
-		s += fmt.Sprintf(" 95 %% interval of the remote DRAM accesses: %v to %v (%s samples).", ci[0], ci[1], count(r.Quality.DRAMSamples))
+		line("sampled", "%s DRAM samples; 95 %% interval of the remote ones %v to %v", count(r.Quality.DRAMSamples), ci[0], ci[1])
 	}
-	if i := float64(r.Imbalance); !math.IsNaN(i) {
-		s += fmt.Sprintf(" Controller imbalance %.2f (1 is even, %d is one node for all).", i, r.Run.Nodes)
+	if i := float64(r.Imbalance); !math.IsNaN(i) && r.Run.Nodes > 1 {
+		line("imbalance", "%.2f (1 is an even load of the memory controllers, %d is one node for all)", i, r.Run.Nodes)
 	}
-	s += fmt.Sprintf(" Matched to objects: %v; pages covered: %v.", r.Match, r.Coverage)
+	line("matched", "%v of the DRAM accesses outside stacks and program image fall in a known object", r.Match)
+	line("covered", "%v of the pages that became resident have a counted access", r.Coverage)
 	if r.Small.Sites > 0 {
-		s += fmt.Sprintf(" Objects smaller than a page: %v of the touched bytes, %v of the DRAM accesses; they are not placed singly.", r.Small.Bytes, r.Small.DRAM)
+		line("small objects", "those below a page are %v of the touched bytes, %v of the DRAM accesses; they are not placed singly", r.Small.Bytes, r.Small.DRAM)
 	}
-	return s
 }
 
 func (t *textWriter) sharing(r *Report) {
@@ -147,26 +160,31 @@ func (t *textWriter) sharing(r *Report) {
 func (t *textWriter) objects(r *Report) {
 	t.title("Objects, by DRAM accesses")
 	tab := newTable("object\n ", "kind\n ", "size\n ", "DRAM\n%", "remote\n%", "best\n%", "shared\n%", "without\ninit %", "even\n%")
-	shown := t.rows(len(r.Objects))
-	for _, o := range r.Objects[:shown] {
+	shown := t.rows(len(r.Objects), func(i int) bool {
+		o := &r.Objects[i]
+		return o.DRAMPct >= tiny || r.bytesPct(o.TouchedBytes) >= tiny
+	})
+	for _, i := range shown {
+		o := &r.Objects[i]
 		name := o.Name
 		if o.Instances > 1 && o.Kind != "stack" && o.Kind != "image" {
 			name += fmt.Sprintf(" ×%d", o.Instances)
 		}
 		tab.AppendRow(table.Row{
-			short(name, 40), o.Kind, units.Bytes(o.Bytes).String(), cell(o.DRAMPct), cell(o.RemoteDRAM), cell(o.BestPlacement),
-			shared(o, o.UniformlyShared), shared(o, o.WithoutSerialInit), shared(o, o.EvenlyUsed),
+			short(name, 36), o.Kind, units.Bytes(o.Bytes).String(), cell(o.DRAMPct), cell(o.RemoteDRAM), cell(o.BestPlacement),
+			shared(*o, o.UniformlyShared), shared(*o, o.WithoutSerialInit), shared(*o, o.EvenlyUsed),
 		})
 	}
-	t.render(tab, len(r.Objects)-shown)
+	t.render(tab, len(r.Objects)-len(shown))
 	t.wrapped("  ", "DRAM: of the program's; remote: of the object's own; best: remote with each page on the node that uses it most; shared: its bytes touched from several nodes, without init: leaving serial code out, even: without a good place.")
 }
 
 func (t *textWriter) loops(r *Report) {
 	t.title("Loops, and functions outside loops, by DRAM accesses")
 	tab := newTable("loop\n ", "kind\n ", "entries\n ", "threads\n ", "DRAM\n%", "remote\n%", "of all\nremote %")
-	shown := t.rows(len(r.Loops))
-	for _, l := range r.Loops[:shown] {
+	shown := t.rows(len(r.Loops), func(i int) bool { return r.Loops[i].DRAMPct >= tiny })
+	for _, i := range shown {
+		l := &r.Loops[i]
 		entries, name := "", l.Name
 		if l.Entries > 0 {
 			entries = count(l.Entries)
@@ -176,7 +194,7 @@ func (t *textWriter) loops(r *Report) {
 		}
 		tab.AppendRow(table.Row{short(name, 50), l.Kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
 	}
-	t.render(tab, len(r.Loops)-shown)
+	t.render(tab, len(r.Loops)-len(shown))
 }
 
 func (t *textWriter) firstTouch(r *Report) {
@@ -184,16 +202,17 @@ func (t *textWriter) firstTouch(r *Report) {
 		return
 	}
 	t.title("First touches, by size")
-	tab := newTable("object\n ", "first touched at\n ", "by\nrank", "size\n ", "homes\nnode:%", "remote\n%")
-	shown := t.rows(len(r.FirstTouch))
-	for _, f := range r.FirstTouch[:shown] {
-		at := f.Place
+	tab := newTable("object\n ", "first touched at\n ", "serial\n ", "by\nrank", "size\n ", "homes\nnode:%", "remote\n%")
+	shown := t.rows(len(r.FirstTouch), func(i int) bool { return r.bytesPct(r.FirstTouch[i].Bytes) >= tiny })
+	for _, i := range shown {
+		f := &r.FirstTouch[i]
+		serial := ""
 		if f.Serial {
-			at += ", serial"
+			serial = "yes"
 		}
-		tab.AppendRow(table.Row{short(f.Object, 28), short(at, 30), short(f.Ranks, 7), units.Bytes(f.Bytes).String(), homes(f.HomePages, f.Pages), cell(f.RemoteDRAM)})
+		tab.AppendRow(table.Row{short(f.Object, 28), short(f.Place, 28), serial, short(f.Ranks, 7), units.Bytes(f.Bytes).String(), homes(f.HomePages, f.Pages), cell(f.RemoteDRAM)})
 	}
-	t.render(tab, len(r.FirstTouch)-shown)
+	t.render(tab, len(r.FirstTouch)-len(shown))
 }
 
 // homes prints where pages are: "0" if all are there, "even", "0:75 1:25".
@@ -264,12 +283,26 @@ func (t *textWriter) matrix(r *Report) {
 
 func (t *textWriter) title(s string) { t.printf("\n%s\n", s) }
 
-func (t *textWriter) rows(n int) int {
-	if t.top > 0 {
-		return min(n, t.top)
+// tiny is the share, in per cent of bytes or DRAM accesses, below which a row is
+// left out unless all are asked for.
+const tiny = 0.1
+
+// rows picks which of n rows to print: the first, as many as asked for, that are
+// worth it; where none is, the first alone.
+func (t *textWriter) rows(n int, worth func(i int) bool) []int {
+	var list []int
+	for i := range n {
+		if t.top == 0 || len(list) < t.top && worth(i) {
+			list = append(list, i)
+		}
 	}
-	return n
+	if len(list) == 0 && n > 0 {
+		list = append(list, 0)
+	}
+	return list
 }
+
+func (r *Report) bytesPct(bytes int64) Pct { return pct(uint64(bytes), uint64(r.Sharing.TouchedBytes)) }
 
 func newTable(heads ...any) table.Writer { return newTableRow(table.Row(heads)) }
 
@@ -286,7 +319,7 @@ func newTableRow(heads table.Row) table.Writer {
 	for i, h := range heads {
 		align := text.AlignRight
 		switch strings.TrimSpace(fmt.Sprint(h)) {
-		case "object", "loop", "pages", "kind", "first touched at", "by\nrank", "homes\nnode:%":
+		case "object", "loop", "pages", "kind", "serial", "first touched at", "by\nrank", "homes\nnode:%":
 			align = text.AlignLeft
 		}
 		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
@@ -301,7 +334,7 @@ func (t *textWriter) render(tab table.Writer, more int) {
 		t.printf("  %s\n", strings.TrimRight(line, " "))
 	}
 	if more > 0 {
-		t.printf("  and %d more: --top 0 prints all\n", more)
+		t.printf("  and %d more, or below %v %%: --top 0 prints all\n", more, tiny)
 	}
 }
 

@@ -74,26 +74,35 @@ func busiest(r *Report) int {
 	return best
 }
 
+// serialFindings sums serial initialisation up and names what costs most of it.
 func serialFindings(r *Report) []string {
-	var list []string
-	var more int
-	var rest Pct
+	var cost uint64
+	var pct Pct
+	var objects []string
+	more, users := 0, 0
 	for _, s := range r.SerialInit {
-		switch {
-		case !(s.AvoidablePct >= worthSaying):
-		case len(list) == mostNames:
-			more++
-			rest += s.AvoidablePct
-		default:
-			list = append(list, fmt.Sprintf(
-				"Serial initialisation: %s (%v) is first touched by %s at %s, so it lies on node %d, and is then used in parallel %s: %s DRAM accesses, %v of all, are remote for no other reason.",
-				s.Object, units.Bytes(s.FirstTouched), rankName(s.Rank), s.Place, s.Node, from(s), count(s.Avoidable), s.AvoidablePct))
+		if s.Avoidable == 0 {
+			continue
 		}
+		cost += s.Avoidable
+		pct += s.AvoidablePct
+		users = max(users, s.UserNodes)
+		if len(objects) == mostNames || !(s.AvoidablePct >= worthSaying) {
+			more++
+			continue
+		}
+		objects = append(objects, fmt.Sprintf("%s (%v), first touched at %s by %s on node %d: %v",
+			s.Object, units.Bytes(s.FirstTouched), s.Place, rankName(s.Rank), s.Node, s.AvoidablePct))
+	}
+	if !(pct >= worthSaying) {
+		return nil
 	}
 	if more > 0 {
-		list = append(list, fmt.Sprintf("Serial initialisation: %d more objects, %v of all DRAM accesses.", more, rest))
+		objects = append(objects, fmt.Sprintf("%d more", more))
 	}
-	return list
+	return []string{fmt.Sprintf(
+		"Serial initialisation: %v of all DRAM accesses (%s) are remote only because one thread touches data first, outside any loop, that %s then use in parallel. %s.",
+		pct, count(cost), nodes(users), strings.Join(objects, "; "))}
 }
 
 // misplacedFindings are objects that another placement helps and that are not
@@ -157,7 +166,7 @@ func count(n uint64) string {
 func thousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	if len(s) > 3 {
-		return s[:len(s)-3] + " " + s[len(s)-3:]
+		return s[:len(s)-3] + "," + s[len(s)-3:]
 	}
 	return s
 }
@@ -176,11 +185,11 @@ func rankName(rank int) string {
 	return fmt.Sprintf("thread %d", rank)
 }
 
-func from(s SerialInit) string {
-	if s.UserNodes == 1 {
-		return "from another node"
+func nodes(n int) string {
+	if n == 1 {
+		return "threads of another node"
 	}
-	return fmt.Sprintf("from %d nodes", s.UserNodes)
+	return fmt.Sprintf("threads of %d nodes", n)
 }
 
 // names joins up to three names for a sentence.
