@@ -1,11 +1,171 @@
 // Package launch turns a plan into a run of a program on the machine at hand:
-// names become addresses, ordinals become nodes and CPUs.
+// call stacks and symbols become addresses of the binaries that will be loaded,
+// nodes and ranks become this machine's nodes and CPUs.
+//
+// # Input
+//
+// A plan, the program's command line, the nodes that this process may use.
+//
+// # Output
+//
+// A run file for runtime-c, and what could not be resolved, as warnings.
+//
+// # Method
+//
+// A module that still has the build id that the plan names is the same file:
+// its offsets hold. In a rebuilt one a frame is found by function, file and the
+// distance of its line from the beginning of the function, with what is inlined
+// where; a global by its symbol and source file. What fits several places, or
+// none, is left out and named: a wrong placement is worse than none.
+//
+// # Limits
+//
+// A program that a wrapper starts is found by its name among the wrapper's
+// arguments and, for scripts, its words; where that fails, a plan with build ids
+// still holds for the very same files.
 package launch
 
-import "numaopt/internal/runfile"
+import (
+	"fmt"
+
+	"numaopt/internal/plan"
+	"numaopt/internal/runfile"
+	"numaopt/internal/symbol"
+	"numaopt/internal/topo"
+)
 
 // Run is the run file that Resolve makes; see package runfile.
 type Run = runfile.Run
 
 // FuncOffset is the entry of a function.
 type FuncOffset = runfile.FuncOffset
+
+// Options is what a run is made for, beside the plan.
+type Options struct {
+	Command  []string // of the program
+	Environ  []string // that it will have, as os.Environ
+	Topology topo.Topology
+	System   runfile.System // Linux, or the emulator's
+	Mode     runfile.Mode   // Apply or Track
+	// Bind is "compact", "spread", "none", or empty for what the plan says.
+	Bind    string
+	Mark    bool     // open the lab's counting windows
+	Only    []string // loops that open them instead of the program
+	Summary string   // path for the runtime's JSON; empty is text on stderr
+	// MapCount is the kernel's vm.max_map_count, of which placing may use a
+	// quarter; 0 is the kernel's default.
+	MapCount int
+}
+
+// defaultMapCount is the kernel's DEFAULT_MAX_MAP_COUNT (include/linux/mm.h).
+const defaultMapCount = 65530
+
+// Result is a plan resolved for a machine.
+type Result struct {
+	Run Run
+	// Placed and Left count the plan's objects: found here, and not.
+	Placed, Left int
+	// OneNode is true where the machine has one node, so that there is nothing to
+	// place; Run has no objects then.
+	OneNode bool
+	// Warnings are what the user should know; each object that was left out is named.
+	Warnings []error
+}
+
+// Resolve resolves p. It fails only where the options are wrong; objects that are
+// not found become warnings.
+func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
+	res := &Result{Run: Run{Mode: opt.Mode, System: opt.System, Mark: opt.Mark, Summary: opt.Summary}}
+	if err := res.machine(p, opt); err != nil {
+		return nil, err
+	}
+	if len(opt.Only) > 0 {
+		only, err := RegionsOf(opt.Command, opt.Environ, opt.Only, table)
+		if err != nil {
+			return nil, err
+		}
+		res.Run.Only = only
+	}
+	mapCount := opt.MapCount
+	if mapCount <= 0 {
+		mapCount = defaultMapCount
+	}
+	res.Run.PageRanges = mapCount / 4
+	if len(res.Run.Nodes) == 1 {
+		res.OneNode = true
+		res.warn("this machine has one NUMA node: nothing to place, the program runs as it is")
+		return res, nil
+	}
+	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{}}
+	for i := range p.Objects {
+		r.object(i, &p.Objects[i])
+	}
+	r.dropAmbiguous()
+	res.Placed = len(res.Run.Objects)
+	if res.Placed == 0 && len(p.Objects) > 0 {
+		res.warn("none of the plan's %d objects was found: is this the program that the plan was made for (%s)? Profile it again", len(p.Objects), commandName(p.From.Command))
+	}
+	return res, res.Run.Check()
+}
+
+// warn adds a warning.
+func (res *Result) warn(format string, args ...any) {
+	res.Warnings = append(res.Warnings, fmt.Errorf(format, args...))
+}
+
+// resolver resolves the objects of one plan.
+type resolver struct {
+	res     *Result
+	plan    *plan.Plan
+	files   *files
+	modules map[string]int // path → index in Run.Modules
+}
+
+// left notes that an object is not placed, and why.
+func (r *resolver) left(e *plan.Entry, why string) {
+	r.res.Left++
+	r.res.warn("%s is not placed: %s", e.Name, why)
+}
+
+// object resolves entry i of the plan.
+func (r *resolver) object(i int, e *plan.Entry) {
+	o := runfile.Object{ID: i, Name: e.Name, Kind: runfile.Kind(e.Kind), Rank: -1, Count: 1}
+	if e.Instance != nil {
+		o.Rank, o.First, o.Count = e.Instance.Rank, e.Instance.First, e.Instance.Count
+	}
+	o.Touched = touched(e.Touched)
+	if err := distribute(&o, e.Place, r.plan.From.Nodes, len(r.res.Run.Nodes)); err != nil {
+		r.left(e, err.Error())
+		return
+	}
+	var err error
+	if o.Kind == runfile.Global {
+		err = r.global(&o, e)
+	} else {
+		err = r.heap(&o, e)
+	}
+	if err != nil {
+		r.left(e, err.Error())
+		return
+	}
+	r.res.Run.Objects = append(r.res.Run.Objects, o)
+}
+
+// module returns the index in the run of a file, which it adds if need be.
+func (r *resolver) module(path, buildID string) int {
+	if i, ok := r.modules[path]; ok {
+		return i
+	}
+	i := len(r.res.Run.Modules)
+	r.modules[path] = i
+	r.res.Run.Modules = append(r.res.Run.Modules, runfile.Module{BuildID: buildID, Path: path})
+	return i
+}
+
+// commandName is a command's program, for messages.
+func commandName(command []string) string {
+	if len(command) == 0 {
+		return "unknown"
+	}
+	return command[0]
+}

@@ -54,8 +54,11 @@ func lib(dir, name string) (string, error) {
 // already, and the run file named. lib and file are absolute paths. environ is
 // not changed.
 func Env(environ []string, lib, file string) ([]string, error) {
-	if strings.ContainsAny(lib, " :\t\n") {
-		return nil, fmt.Errorf("%s: the dynamic linker splits LD_PRELOAD at spaces and colons: move numaopt to a directory without them", lib)
+	if splits(lib) {
+		var err error
+		if lib, err = plainLink(lib); err != nil {
+			return nil, err
+		}
 	}
 	preload := lib
 	out := make([]string, 0, len(environ)+2)
@@ -71,6 +74,9 @@ func Env(environ []string, lib, file string) ([]string, error) {
 	}
 	return append(out, "LD_PRELOAD="+preload, Variable+"="+file), nil
 }
+
+// splits reports whether the dynamic linker would take path for several.
+func splits(path string) bool { return strings.ContainsAny(path, " :\t\n") }
 
 // prepend puts lib before the libraries of value that are not lib.
 func prepend(lib, value string) string {

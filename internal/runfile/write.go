@@ -66,7 +66,7 @@ func writeObject(b *bufio.Writer, o Object) {
 	case PolicyBind:
 		arg = fmt.Sprint(o.Node)
 	case PolicyInterleave:
-		arg = fmt.Sprintf("0x%x", o.Mask)
+		arg = fmt.Sprintf("%x", o.Mask)
 	case PolicyBlockCyclic:
 		arg = fmt.Sprint(o.Block)
 	}

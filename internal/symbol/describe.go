@@ -117,15 +117,7 @@ func preloadable(path string) (err error) {
 	case e.Type != elf.ET_EXEC && e.Type != elf.ET_DYN:
 		return fmt.Errorf("%s: an ELF file of type %s, not a program: link it first", path, e.Type)
 	}
-	interpreter := ""
-	for _, p := range e.Progs {
-		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
-			text := make([]byte, p.Filesz)
-			if _, err := p.ReadAt(text, 0); err == nil {
-				interpreter = strings.TrimRight(string(text), "\x00")
-			}
-		}
-	}
+	interpreter := interpreterIn(e)
 	switch {
 	case interpreter == "" && e.Type == elf.ET_DYN && e.Entry == 0:
 		return fmt.Errorf("%s: a shared library, not a program", path)
@@ -154,4 +146,30 @@ func privileged(path string) error {
 		return fmt.Errorf("%s: is setuid, setgid or has file capabilities, so that the dynamic linker ignores LD_PRELOAD: run a copy, which has none of them: cp %s /tmp", path, path)
 	}
 	return nil
+}
+
+// Interpreter returns the path of the dynamic linker that an ELF file asks for,
+// empty where it asks for none or cannot be read.
+func Interpreter(path string) (interpreter string) {
+	var err error
+	defer guard(&err, path)
+	f, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	return interpreterIn(f)
+}
+
+// interpreterIn reads PT_INTERP.
+func interpreterIn(e *elf.File) string {
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
+			text := make([]byte, p.Filesz)
+			if _, err := p.ReadAt(text, 0); err == nil {
+				return strings.TrimRight(string(text), "\x00")
+			}
+		}
+	}
+	return ""
 }

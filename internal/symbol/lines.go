@@ -8,41 +8,60 @@ import (
 )
 
 // LineRanges returns the addresses [lo, hi) of the code that comes from a line
-// of a file in a function, inlined copies included, by ascending lo. Files are
-// compared by their base names, as a build elsewhere has other directories; where
-// several files fit, only the one with the very path counts, and none if there
-// is none.
+// of a file in a function, inlined copies included, by ascending lo.
 func (m *Module) LineRanges(function, file string, line int) [][2]uint64 {
-	return m.ChainRanges([]ident.Location{{Function: function, File: file, Line: line}})
+	var out [][2]uint64
+	for _, s := range m.search([]ident.Location{{Function: function, File: file, Line: line}}, true) {
+		out = append(out, [2]uint64{s.Lo, s.Hi})
+	}
+	return out
 }
 
-// ChainRanges is LineRanges for a chain of inlined locations, innermost first,
-// each inlined at the next; the chain may stop before its outermost function. A
-// location with a FunctionLine is searched at the same distance from the
-// function's beginning, so that edits above the function do not matter.
-func (m *Module) ChainRanges(chain []ident.Location) [][2]uint64 {
+// Span is code [Lo, Hi) that comes from a chain of places.
+type Span struct {
+	Lo, Hi uint64
+	// Places is how many places of the chain the code stands for: the first one
+	// and those that it is inlined at.
+	Places int
+}
+
+// Spans returns the code of the first place of chain, which is the places of a
+// call stack, innermost first. Where that code is inlined, the places that it is
+// inlined at must follow in chain; places in headers of the system may be left
+// out there. What the rest of the chain says is not looked at.
+//
+// Files are compared by their base names, as a build elsewhere has other
+// directories; where several fit, only the very path counts, and none if it is
+// not there. A place with a FunctionLine is looked for at the same distance from
+// the beginning of its function, so that edits above that do not matter.
+func (m *Module) Spans(chain []ident.Location) []Span {
 	if len(chain) == 0 {
 		return nil
 	}
+	return m.search(chain, false)
+}
+
+// search is Spans, or anywhere for the first place alone.
+func (m *Module) search(chain []ident.Location, anywhere bool) []Span {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.load()
 	base := filepath.Base(chain[0].File)
-	byFile := make(map[string][][2]uint64)
+	byFile := make(map[string][]Span)
 	for _, u := range d.units {
 		d.lines(u)
 		if u.mentions(base) {
 			d.parse(u)
-			d.chainRanges(u, chain, byFile)
+			d.spans(u, chain, anywhere, byFile)
 		}
 	}
 	found := byFile[chain[0].File]
 	if found == nil && len(byFile) == 1 {
-		for _, r := range byFile {
-			found = r
+		for _, s := range byFile {
+			found = s
 		}
 	}
-	sort.Slice(found, func(i, j int) bool { return found[i][0] < found[j][0] })
+	sort.Slice(found, func(i, j int) bool { return found[i].Lo < found[j].Lo })
 	return found
 }
 
@@ -56,8 +75,8 @@ func (u *unit) mentions(base string) bool {
 	return false
 }
 
-// chainRanges adds the ranges of a unit that fit chain to byFile.
-func (d *debugInfo) chainRanges(u *unit, chain []ident.Location, byFile map[string][][2]uint64) {
+// spans adds the spans of a unit that fit chain to byFile.
+func (d *debugInfo) spans(u *unit, chain []ident.Location, anywhere bool, byFile map[string][]Span) {
 	children := make(map[int][]int)
 	for i, s := range u.scopes {
 		if s.parent >= 0 {
@@ -70,7 +89,11 @@ func (d *debugInfo) chainRanges(u *unit, chain []ident.Location, byFile map[stri
 			continue
 		}
 		name, declFile, declLine := d.describe(u, fn)
-		if name != chain[0].Function || !d.inlinedAt(u, i, chain) {
+		if name != chain[0].Function {
+			continue
+		}
+		places, ok := d.inlinedAt(u, i, chain)
+		if !ok && !anywhere {
 			continue
 		}
 		own := u.scopes[i].ranges
@@ -80,37 +103,35 @@ func (d *debugInfo) chainRanges(u *unit, chain []ident.Location, byFile map[stri
 		for _, r := range own {
 			u.rowsIn(r, func(file string, line int, lo, hi uint64) {
 				if sameLine(chain[0], file, line, declFile, declLine) {
-					byFile[file] = join(byFile[file], lo, hi)
+					byFile[file] = join(byFile[file], Span{lo, hi, places})
 				}
 			})
 		}
 	}
 }
 
-// inlinedAt reports whether scope i is inlined where the rest of chain says.
-func (d *debugInfo) inlinedAt(u *unit, i int, chain []ident.Location) bool {
-	for _, want := range chain[1:] {
-		s := &u.scopes[i]
-		if s.parent < 0 {
-			return false
+// inlinedAt returns how many places of chain scope i and what it is inlined in
+// stand for; false where chain says otherwise.
+func (d *debugInfo) inlinedAt(u *unit, i int, chain []ident.Location) (places int, ok bool) {
+	places = 1
+	for s := &u.scopes[i]; s.parent >= 0; s = &u.scopes[s.parent] {
+		in := &u.scopes[s.parent]
+		if d.isLoop(u, s) && d.isLoop(u, in) {
+			continue // see locations: the two are one place
 		}
-		if up := s.parent; d.isLoop(u, s) && d.isLoop(u, &u.scopes[up]) {
-			s, i = &u.scopes[up], up // see locations: the two are one place
-			if s.parent < 0 {
-				return false
-			}
+		at := d.location(u, in, u.file(s.callFile), s.callLine)
+		if in.of == nil {
+			return 0, false
 		}
-		i = s.parent
-		fn := d.subprogramOf(u, &u.scopes[i])
-		if fn == nil {
-			return false
-		}
-		name, declFile, declLine := d.describe(u, fn)
-		if name != want.Function || !sameLine(want, u.file(s.callFile), s.callLine, declFile, declLine) {
-			return false
+		_, declFile, declLine := d.describe(u, in.of)
+		if places < len(chain) && at.Function == chain[places].Function &&
+			sameLine(chain[places], at.File, at.Line, declFile, declLine) {
+			places++
+		} else if !at.System() {
+			return 0, false
 		}
 	}
-	return true
+	return places, true
 }
 
 // sameLine reports whether a line of a file in a function declared at declLine
@@ -163,11 +184,11 @@ func minus(ranges, without [][2]uint64) [][2]uint64 {
 	return ranges
 }
 
-// join adds [lo, hi) to ranges, to the last one where they touch.
-func join(ranges [][2]uint64, lo, hi uint64) [][2]uint64 {
-	if n := len(ranges); n > 0 && ranges[n-1][1] == lo {
-		ranges[n-1][1] = hi
-		return ranges
+// join adds s to spans, to the last one where they touch.
+func join(spans []Span, s Span) []Span {
+	if n := len(spans); n > 0 && spans[n-1].Hi == s.Lo && spans[n-1].Places == s.Places {
+		spans[n-1].Hi = s.Hi
+		return spans
 	}
-	return append(ranges, [2]uint64{lo, hi})
+	return append(spans, s)
 }

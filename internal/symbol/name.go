@@ -50,7 +50,7 @@ func NameStack(frames []ident.Code, modules []ident.Module) string {
 			continue
 		}
 		for i, l := range f.Inlined {
-			if !isSystem(l) && !wrapper.MatchString(l.Function) {
+			if !l.System() && !strings.HasPrefix(l.Function, "operator new") && !wrapper.MatchString(l.Function) {
 				f.Inlined = f.Inlined[i:]
 				return Name(f, modules)
 			}
@@ -60,13 +60,6 @@ func NameStack(frames []ident.Code, modules []ident.Module) string {
 		return "?"
 	}
 	return Name(frames[0], modules)
-}
-
-// isSystem reports whether a location belongs to a language's library.
-func isSystem(l ident.Location) bool {
-	return strings.HasPrefix(l.File, "/usr/include/") || strings.HasPrefix(l.File, "/usr/lib/") ||
-		strings.HasPrefix(l.Function, "std::") || strings.HasPrefix(l.Function, "__gnu_cxx::") ||
-		strings.HasPrefix(l.Function, "operator new")
 }
 
 var (

@@ -379,3 +379,19 @@ func (d *debugInfo) address(u *unit, e *dwarf.Entry) (uint64, bool) {
 	}
 	return 0, false
 }
+
+// Objects returns the variables of one symbol without asking DWARF.
+func (m *Module) Objects(symbol string) []Variable {
+	var out []Variable
+	for _, o := range m.objects {
+		if o.symbol != symbol || o.tls {
+			continue
+		}
+		if s := sectionAt(m.sections, o.lo); s != nil {
+			v := Variable{Symbol: symbol, VAddr: o.lo, Size: o.size, Kind: Plain, Section: s.name, File: m.files[fileKey(symbol, o.lo)]}
+			v.describeBySymbol()
+			out = append(out, v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,185 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"numaopt/internal/plan"
+	"numaopt/internal/symbol"
+)
+
+// files finds the ELF files that a program will have loaded.
+type files struct {
+	table *symbol.Table
+	// programs are the ELF files that the command may start: the program itself
+	// first, then what a wrapper names.
+	programs []string
+	planned  string // base name of the program that the plan was made from
+	environ  []string
+	all      []string // programs and the libraries that they are linked to; nil until needed
+}
+
+// linkerTimeout ends a dynamic linker that hangs, as on a lost network file system.
+const linkerTimeout = 10 * time.Second
+
+// scriptBytes is how much of a script is searched for programs.
+const scriptBytes = 64 << 10
+
+// newFiles lists the programs of a command; planned is the command of the plan.
+func newFiles(command, environ, planned []string, table *symbol.Table) *files {
+	f := &files{table: table, environ: environ}
+	if len(planned) > 0 {
+		f.planned = filepath.Base(planned[0])
+	}
+	for i, word := range command {
+		p, err := symbol.Describe(word)
+		switch {
+		case err != nil:
+		case p.Script:
+			f.add(p.ELF)
+			f.script(p.Path)
+		case i == 0 || strings.Contains(word, "/") || filepath.Base(word) == f.planned:
+			f.add(p.ELF)
+		}
+	}
+	for _, word := range planned {
+		if p, err := symbol.Describe(word); err == nil && !p.Script && strings.Contains(word, "/") {
+			f.add(p.ELF)
+		}
+	}
+	return f
+}
+
+// add adds a program once.
+func (f *files) add(path string) {
+	for _, p := range f.programs {
+		if p == path {
+			return
+		}
+	}
+	f.programs = append(f.programs, path)
+}
+
+// script adds the programs that the words of a script name by a path, relative
+// to the working directory or to the script's.
+func (f *files) script(path string) {
+	in, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	text := make([]byte, scriptBytes)
+	n, _ := in.Read(text)
+	split := func(c rune) bool { return strings.ContainsRune(" \t\n\"';|&()`=", c) }
+	for _, word := range strings.FieldsFunc(string(text[:n]), split) {
+		base := filepath.Base(word)
+		if !strings.Contains(word, "/") && base != f.planned {
+			continue
+		}
+		for _, p := range []string{word, filepath.Join(filepath.Dir(path), word), filepath.Join(filepath.Dir(path), base)} {
+			if d, err := symbol.Describe(p); err == nil && !d.Script {
+				f.add(d.ELF)
+				break
+			}
+		}
+	}
+}
+
+// find returns the file that a module of the plan is now, and whether it is the
+// very same one; nil where there is none.
+func (f *files) find(m plan.Module) (file *symbol.Module, same bool) {
+	var byName *symbol.Module
+	for _, path := range f.closure() {
+		named := sameName(path, m.Name)
+		if !named && m.BuildID == "" {
+			continue
+		}
+		e, err := f.table.Open(path)
+		if err != nil {
+			continue
+		}
+		if m.BuildID != "" && e.BuildID() == m.BuildID {
+			return e, true
+		}
+		if named && byName == nil {
+			byName = e
+		}
+	}
+	if byName == nil && m.Name == f.planned && len(f.programs) > 0 {
+		// The program under another name.
+		if e, err := f.table.Open(f.programs[0]); err == nil {
+			byName = e
+		}
+	}
+	return byName, false
+}
+
+// sameName reports whether path is a file of this base name, another version of
+// the same library, or a link to it.
+func sameName(path, name string) bool {
+	base := filepath.Base(path)
+	if base == name {
+		return true
+	}
+	if stem, _, so := strings.Cut(name, ".so"); so && strings.HasPrefix(base, stem+".so") {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && filepath.Base(real) == name
+}
+
+// closure returns the programs and the libraries that they are linked to.
+func (f *files) closure() []string {
+	if f.all != nil {
+		return f.all
+	}
+	f.all = append(f.all, f.programs...)
+	seen := make(map[string]bool)
+	for _, p := range f.programs {
+		for _, lib := range libraries(p, f.environ) {
+			if !seen[lib] {
+				seen[lib] = true
+				f.all = append(f.all, lib)
+			}
+		}
+	}
+	return f.all
+}
+
+// libraries asks the dynamic linker which libraries it would load for a program,
+// in its order. A failure counts as none.
+func libraries(program string, environ []string) []string {
+	linker := symbol.Interpreter(program)
+	if linker == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), linkerTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, linker, "--list", program)
+	cmd.Env = environ
+	out, err := cmd.Output()
+	if err != nil {
+		return nil
+	}
+	var libs []string
+	for _, line := range bytes.Split(out, []byte("\n")) {
+		// "\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f…)" or
+		// "\t/lib64/ld-linux-x86-64.so.2 (0x…)"
+		text := string(line)
+		if _, right, found := strings.Cut(text, " => "); found {
+			text = right
+		}
+		if i := strings.LastIndex(text, " (0x"); i > 0 {
+			text = text[:i]
+		}
+		if text = strings.TrimSpace(text); strings.HasPrefix(text, "/") {
+			libs = append(libs, text)
+		}
+	}
+	return libs
+}
