@@ -10,34 +10,77 @@ import (
 // pageMap is the page map of u with the fewest remote accesses, where each change
 // of node costs RunCost and each move away from home PageGain. Pages that nobody
 // used go with the pages before them. It is empty where no page moves.
+//
+// Leaving pages alone for PageGain can cut the map to pieces. Where it takes
+// fewer runs to place those, too, and no node gets much more to serve, the map
+// does.
 func (d *demand) pageMap(u *unit) plan.Distribution {
 	at := d.positions(u)
-	cost := float64(d.opt.RunCost)
-	limit := d.opt.Tolerance / 100 * float64(u.all) / 2
-	var path []int
-	for least := math.Inf(1); ; cost /= 2 {
-		if cost < 1 {
-			cost = 0
-		}
-		path = d.path(at, cost)
-		if math.IsInf(least, 1) {
-			least = d.pathCost(at, d.path(at, 0))
-		}
-		if cost == 0 || d.pathCost(at, path)-least <= limit {
-			break
-		}
-	}
+	m := plan.Distribution{Policy: plan.Pages}
+	path := d.smooth(at, u.all, d.opt.PageGain)
 	if !moves(at, path) {
-		return plan.Distribution{Policy: plan.Pages}
+		return m
 	}
-	return plan.Distribution{Policy: plan.Pages, Map: d.runs(at, path, u.pages)}
+	m.Map = d.runs(at, path, u.pages)
+	if d.opt.PageGain > 0 {
+		eager := d.smooth(at, u.all, 0)
+		fewer := d.runs(at, eager, u.pages)
+		if len(fewer) < len(m.Map) && 10*d.busiest(at, eager) <= 11*d.busiest(at, path) {
+			m.Map = fewer
+		}
+	}
+	return m
+}
+
+// smooth is the path with the fewest changes that is as good as the best one
+// within half the tolerance; the other half is for simpler descriptions.
+func (d *demand) smooth(at []spot, all uint64, pageGain float64) []int {
+	limit := d.opt.Tolerance / 100 * float64(all) / 2
+	best := d.path(at, 0, pageGain)
+	least := float64(remoteAlong(at, best))
+	for cost := float64(d.opt.RunCost); cost >= 1; cost /= 2 {
+		if path := d.path(at, cost, pageGain); float64(remoteAlong(at, path))-least <= limit {
+			return path
+		}
+	}
+	return best
+}
+
+// remoteAlong is the remote accesses with every spot where path says.
+func remoteAlong(at []spot, path []int) (r uint64) {
+	for i, s := range path {
+		for _, c := range at[i].cells {
+			r += c.remote(c.node(s))
+		}
+	}
+	return r
+}
+
+// busiest is the accesses that the node with most of them serves along path.
+func (d *demand) busiest(at []spot, path []int) uint64 {
+	load := make([]uint64, d.n)
+	for i, s := range path {
+		for _, c := range at[i].cells {
+			load[c.node(s)] += c.all
+		}
+	}
+	return slices.Max(load)
+}
+
+// node is where state s of a path puts c: the state after all nodes leaves it at
+// home.
+func (c *cell) node(s int) int {
+	if s == len(c.use) {
+		return c.home
+	}
+	return s
 }
 
 // moves reports whether path takes any page away from where first touch puts it.
 func moves(at []spot, path []int) bool {
 	for i, s := range path {
 		for _, c := range at[i].cells {
-			if s < len(c.use) && s != c.home {
+			if c.node(s) != c.home {
 				return true
 			}
 		}
@@ -80,7 +123,7 @@ const nuance = 1e-7
 // its remote accesses, and the share that a move must save. Where first touch
 // puts a page on the one node that clearly uses it most, the map says so rather
 // than leaving it alone; where no node does, it leaves it alone.
-func (d *demand) weigh(s *spot, cost []float64) {
+func (d *demand) weigh(s *spot, pageGain float64, cost []float64) {
 	clear(cost)
 	for _, c := range s.cells {
 		for n := range d.n {
@@ -90,7 +133,7 @@ func (d *demand) weigh(s *spot, cost []float64) {
 			}
 			cost[n] += float64(c.remote(n))
 			if n != c.home {
-				cost[n] += d.opt.PageGain * float64(c.all)
+				cost[n] += pageGain * float64(c.all)
 			}
 		}
 		cost[d.n] += float64(c.remote(-1))
@@ -117,13 +160,13 @@ func (d *demand) clear(c *cell) bool {
 
 // path is the cheapest sequence of nodes along the spots, d.n for leaving one
 // alone, where each change costs change more (Viterbi's algorithm).
-func (d *demand) path(at []spot, change float64) []int {
+func (d *demand) path(at []spot, change, pageGain float64) []int {
 	states := d.n + 1
 	from := make([]uint8, len(at)*states) // nodes are at most 64, see topo
 	total := make([]float64, states)
 	cost := make([]float64, states)
 	for i := range at {
-		d.weigh(&at[i], cost)
+		d.weigh(&at[i], pageGain, cost)
 		low := cheapest(total)
 		floor := total[low] + change
 		for s := range states {
@@ -155,16 +198,6 @@ func cheapest(total []float64) int {
 		}
 	}
 	return low
-}
-
-func (d *demand) pathCost(at []spot, path []int) float64 {
-	cost := make([]float64, d.n+1)
-	var sum float64
-	for i := range at {
-		d.weigh(&at[i], cost)
-		sum += cost[path[i]]
-	}
-	return sum
 }
 
 // runs is the page map of pages pages along path.
