@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"numaopt/internal/ident"
 	"numaopt/internal/profile"
@@ -158,11 +159,16 @@ func firstDifference(p *profile.Profile, groups []Group, list []int) int {
 	}
 }
 
-// CodeName is how a reader finds c: "file.c:42 (f)", failing that the symbol,
+// CodeName is how a reader finds c: "file.c:42 (f)" in code that is compiled
+// with debug information, past what is inlined from a language's library; "memset
+// in libc.so.6" in the system's libraries and where only the symbol is known;
 // failing that "module+0x1234"; "?" where nothing is known.
 func CodeName(p *profile.Profile, c ident.Code) string {
-	if len(c.Inlined) > 0 {
-		l := c.Inlined[0]
+	module := ""
+	if c.Module >= 0 {
+		module = p.Modules[c.Module].Path
+	}
+	if l, ok := ownLocation(c); ok && !systemModule(module) {
 		switch {
 		case l.File != "" && l.Line > 0 && l.Function != "":
 			return fmt.Sprintf("%s:%d (%s)", path.Base(l.File), l.Line, withoutArguments(l.Function))
@@ -172,13 +178,36 @@ func CodeName(p *profile.Profile, c ident.Code) string {
 			return withoutArguments(l.Function)
 		}
 	}
+	symbol := c.Symbol
+	if symbol == "" && len(c.Inlined) > 0 {
+		symbol = c.Inlined[len(c.Inlined)-1].Function
+	}
 	switch {
-	case c.Symbol != "" && c.Module >= 0:
-		return fmt.Sprintf("%s in %s", c.Symbol, path.Base(p.Modules[c.Module].Path))
-	case c.Symbol != "":
-		return c.Symbol
-	case c.Module >= 0:
-		return fmt.Sprintf("%s+%#x", path.Base(p.Modules[c.Module].Path), c.Offset)
+	case symbol != "" && module != "":
+		return fmt.Sprintf("%s in %s", symbol, path.Base(module))
+	case symbol != "":
+		return symbol
+	case module != "":
+		return fmt.Sprintf("%s+%#x", path.Base(module), c.Offset)
 	}
 	return "?"
+}
+
+// ownLocation is the innermost location of c that is not of a language's library.
+func ownLocation(c ident.Code) (ident.Location, bool) {
+	for _, l := range c.Inlined {
+		if !l.System() {
+			return l, true
+		}
+	}
+	if len(c.Inlined) > 0 {
+		return c.Inlined[0], true
+	}
+	return ident.Location{}, false
+}
+
+// systemModule reports whether a file is one of the system's libraries: nobody
+// looks for a fault by their source lines.
+func systemModule(file string) bool {
+	return strings.HasPrefix(file, "/lib") || strings.HasPrefix(file, "/usr/lib")
 }

@@ -76,7 +76,7 @@ func TestNamesToldApart(t *testing.T) {
 }
 
 func TestCodeName(t *testing.T) {
-	p := &profile.Profile{Modules: []ident.Module{{Path: "/usr/bin/app"}}}
+	p := &profile.Profile{Modules: []ident.Module{{Path: "/usr/bin/app"}, {Path: "/usr/lib/libc.so.6"}}}
 	for _, c := range []struct {
 		code ident.Code
 		want string
@@ -85,6 +85,10 @@ func TestCodeName(t *testing.T) {
 		{ident.Code{Inlined: []ident.Location{{File: "/a/b.cc", Line: 4}}}, "b.cc:4"},
 		{ident.Code{Inlined: []ident.Location{{Function: "f"}}, Symbol: "g"}, "f"},
 		{ident.Code{Symbol: "main"}, "main in app"},
+		{ident.Code{Inlined: []ident.Location{{Function: "std::fill", File: "/usr/include/c++/12/bits/x.h", Line: 9}, {Function: "f", File: "b.cc", Line: 4}}}, "b.cc:4 (f)"},
+		{ident.Code{Inlined: []ident.Location{{Function: "std::fill", File: "/usr/include/c++/12/bits/x.h", Line: 9}}}, "x.h:9 (std::fill)"},
+		{ident.Code{Module: 1, Symbol: "memset", Inlined: []ident.Location{{Function: "memset", File: "memset.S", Line: 9}}}, "memset in libc.so.6"},
+		{ident.Code{Module: 1, Inlined: []ident.Location{{Function: "memset", File: "memset.S", Line: 9}}}, "memset in libc.so.6"},
 		{ident.Code{Symbol: "main", Module: -1}, "main"},
 		{ident.Code{Offset: 0x1234}, "app+0x1234"},
 		{ident.Code{Module: -1}, "?"},

@@ -74,8 +74,8 @@ type Page struct {
 	SerialOnly bool
 	// SerialInit is true where serial code touched the page first.
 	SerialInit bool
-	// Even is true where several nodes use the page and none clearly most, so
-	// that no place of the page is a good one.
+	// Even is true where parallel code of several nodes uses the page and none
+	// clearly most, so that no place of the page is a good one.
 	Even bool
 	// Best is the node with most DRAM accesses to the page (the home among
 	// equals), Most how many these are, DRAM how many there are in all.
@@ -91,6 +91,9 @@ func Pages(p *profile.Profile, opt Options) []Page {
 	t := touches(p, life)
 	use := access.PageUse(p, nil)
 	use.Merge(life)
+	serial := access.SerialCode(p)
+	parallel := access.PageUse(p, func(r *profile.Row) bool { return !serial(r) })
+	parallel.Merge(life)
 	pages := make([]Page, len(p.Pages))
 	for i := range pages {
 		if life[i] != i {
@@ -100,7 +103,8 @@ func Pages(p *profile.Profile, opt Options) []Page {
 		g := &p.Pages[i]
 		x := Page{Accesses: t.accesses[i], SerialInit: t.serialFirst(i)}
 		x.Best, x.Most, x.DRAM = use.Best(i, g.Home)
-		x.Even = even(use.Page(i), x.Most, x.DRAM, opt.EvenMargin)
+		_, most, all := parallel.Best(i, g.Home)
+		x.Even = even(parallel.Page(i), most, all, opt.EvenMargin)
 		nodes, parallel := t.nodes(i)
 		switch {
 		case p.Objects[g.Object].Kind.Private():

@@ -37,7 +37,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	r.Matrix = b.matrix()
 	r.FirstTouch = b.firstTouch()
 	r.SerialInit = b.serialInit()
-	r.EvenlyUsed = b.evenlyUsed()
+	r.Stuck = b.stuck()
 	r.Run = run(&p.Run)
 	r.Quality = quality(q)
 	if r.Verdict = verdict(r); r.Quality.Enough {
@@ -338,18 +338,16 @@ func (b *builder) serialInit() []SerialInit {
 	return list
 }
 
-func (b *builder) evenlyUsed() []EvenlyUsed {
-	list := []EvenlyUsed{}
-	touched := classify.Sum(b.pages, len(b.groups), b.group)
-	for _, e := range classify.FindEven(b.p, b.pages, b.group) {
-		x := EvenlyUsed{
-			Object: b.groups[e.Group].Name, Bytes: int64(e.Even.Bytes()),
-			BytesPct: pct(uint64(e.Even.Pages), uint64(touched[e.Group].All().Pages)),
-			DRAM:     e.Even.DRAM, DRAMPct: pct(e.Even.DRAM, b.total.DRAM.Total()),
-			ConflictPct: pct(uint64(e.Conflict.Pages), uint64(e.Even.Pages)), Loops: []string{},
+// stuck lists what page placement cannot help.
+func (b *builder) stuck() []Stuck {
+	list := []Stuck{}
+	for _, s := range classify.FindStuck(b.p, b.pages, b.group) {
+		x := Stuck{
+			Object: b.groups[s.Group].Name, Remote: s.Remote, RemotePct: pct(s.Remote, b.total.DRAM.Known()),
+			ConflictPct: pct(s.Conflict, s.Remote), EvenlyUsed: int64(s.Even.Bytes()), Loops: []StuckLoop{},
 		}
-		for _, i := range e.Regions {
-			x.Loops = append(x.Loops, b.regionName(i))
+		for _, r := range s.Regions {
+			x.Loops = append(x.Loops, StuckLoop{b.regionName(r.Region), r.Remote})
 		}
 		list = append(list, x)
 	}

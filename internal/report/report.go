@@ -79,7 +79,7 @@ type Report struct {
 	Matrix     Matrix       `json:"matrix"`
 	FirstTouch []FirstTouch `json:"first_touch"`
 	SerialInit []SerialInit `json:"serial_initialisation"`
-	EvenlyUsed []EvenlyUsed `json:"evenly_used"`
+	Stuck      []Stuck      `json:"placement_cannot_help"`
 	Quality    Quality      `json:"quality"`
 	Run        Run          `json:"run"`
 }
@@ -224,16 +224,20 @@ type SerialInit struct {
 	EvenlyUsed   int64  `json:"evenly_used_bytes"`
 }
 
-// EvenlyUsed is pages that several nodes use alike: where they lie does not
-// matter for how many accesses are remote.
-type EvenlyUsed struct {
-	Object      string   `json:"object"`
-	Bytes       int64    `json:"bytes"`
-	BytesPct    Pct      `json:"bytes_pct"` // of the object's touched bytes
-	DRAM        uint64   `json:"dram_accesses"`
-	DRAMPct     Pct      `json:"dram_pct"`
-	ConflictPct Pct      `json:"conflict_pct"` // of these bytes
-	Loops       []string `json:"loops"`
+// Stuck is accesses to one object that stay remote wherever its pages lie.
+type Stuck struct {
+	Object      string      `json:"object"`
+	Remote      uint64      `json:"remote_dram_accesses"`
+	RemotePct   Pct         `json:"remote_pct"`
+	ConflictPct Pct         `json:"conflict_pct"`
+	EvenlyUsed  int64       `json:"evenly_used_bytes"`
+	Loops       []StuckLoop `json:"loops"`
+}
+
+// StuckLoop is a loop's part of them.
+type StuckLoop struct {
+	Name   string `json:"name"`
+	Remote uint64 `json:"remote_dram_accesses"`
 }
 
 // Quality says how far to trust the figures.

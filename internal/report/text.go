@@ -189,7 +189,7 @@ func (t *textWriter) loops(r *Report) {
 		if l.Entries > 0 {
 			entries = count(l.Entries)
 		}
-		if l.Thread != "" {
+		if l.Thread != "" && l.Thread != l.Name {
 			name += " in " + l.Thread
 		}
 		tab.AppendRow(table.Row{short(name, 50), l.Kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})

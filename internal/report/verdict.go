@@ -17,7 +17,9 @@ import (
 const (
 	goodRemote  = 5   // fewer remote accesses than this are not worth a plan
 	worthSaying = 1   // a fault that costs less is left to the tables
-	worthEven   = 5   // evenly used data with fewer accesses is left to the tables
+	worthMoving = 2   // the same for data on the wrong node
+	worthEven   = 5   // the same for what page placement cannot help
+	worthNaming = 0.2 // a loop's share of a fault, in [0,1], from which on it is named
 	crowded     = 1.5 // controller imbalance from which on it is mentioned
 	mostNames   = 3   // objects of one kind of finding that are named
 )
@@ -35,7 +37,7 @@ func verdict(r *Report) string {
 	case r.RemoteDRAM < goodRemote:
 		return fmt.Sprintf("Placement is good: %v of %s DRAM accesses are remote.", r.RemoteDRAM, n)
 	case r.RemoteDRAM-best < worthSaying:
-		return fmt.Sprintf("%v of %s DRAM accesses are remote, and no placement of pages makes them fewer (%v at best).", r.RemoteDRAM, n, best)
+		return fmt.Sprintf("%v of %s DRAM accesses are remote, and no placement of objects of a page or more makes them fewer (%v at best).", r.RemoteDRAM, n, best)
 	default:
 		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that uses it most it would be %v.", r.RemoteDRAM, n, best)
 	}
@@ -46,7 +48,8 @@ func findings(r *Report) []string {
 	list := []string{}
 	list = append(list, serialFindings(r)...)
 	list = append(list, misplacedFindings(r)...)
-	list = append(list, evenFindings(r)...)
+	list = append(list, stuckFindings(r)...)
+	list = append(list, smallFindings(r)...)
 	if i := float64(r.Imbalance); i >= crowded {
 		cure := ""
 		if r.Sharing.dramEven >= worthEven {
@@ -120,7 +123,7 @@ func misplacedFindings(r *Report) []string {
 	for _, o := range r.Objects {
 		known := sum(o.DRAMByNode) // nearly: unknown homes are few where this matters
 		points := (o.RemoteDRAM-o.BestPlacement)*Pct(known)/Pct(max(1, r.DRAMAccesses)) - explained[o.Name]
-		if points >= worthSaying {
+		if points >= worthMoving {
 			gains = append(gains, gain{o, points})
 		}
 	}
@@ -134,20 +137,39 @@ func misplacedFindings(r *Report) []string {
 	return list
 }
 
-func evenFindings(r *Report) []string {
+// stuckFindings say where page placement cannot help, and what would.
+func stuckFindings(r *Report) []string {
 	var list []string
-	for _, e := range r.EvenlyUsed {
-		if !(e.DRAMPct >= worthEven) || len(list) == mostNames {
+	for _, s := range r.Stuck {
+		if !(s.RemotePct >= worthEven) || len(list) == mostNames {
 			continue
 		}
-		what := fmt.Sprintf("Placement cannot help: %v of %s (%v, %v of all DRAM accesses) is used by several nodes alike", e.BytesPct, e.Object, units.Bytes(e.Bytes), e.DRAMPct)
-		if e.ConflictPct >= 50 {
-			list = append(list, fmt.Sprintf("%s, because the loops %s divide it differently. Loops that divide it the same way would help.", what, names(e.Loops)))
-		} else {
-			list = append(list, fmt.Sprintf("%s within %s. It takes another order of the data or of the loop, or a copy for each node if it is only read.", what, names(e.Loops[:min(1, len(e.Loops))])))
+		what := fmt.Sprintf("Placement cannot help: %v of all DRAM accesses, to %s, stay remote with each page on its best node", s.RemotePct, s.Object)
+		var loops []string
+		for _, l := range s.Loops {
+			if float64(l.Remote) >= worthNaming*float64(s.Remote) {
+				loops = append(loops, l.Name)
+			}
 		}
+		use := "uses"
+		if len(loops) > 1 {
+			use = "use"
+		}
+		if s.ConflictPct >= 50 {
+			what += fmt.Sprintf(": %s %s it from other nodes than the rest of the program. A matching loop schedule would help.", names(loops), use)
+		} else {
+			what += fmt.Sprintf(": in %s several nodes use the same pages. It takes another order of the data or of the loop, or a copy for each node if it is only read.", names(loops))
+		}
+		list = append(list, what)
 	}
 	return list
+}
+
+func smallFindings(r *Report) []string {
+	if !(r.Small.DRAM >= worthEven && r.Small.Remote >= goodRemote) {
+		return nil
+	}
+	return []string{fmt.Sprintf("Small objects: %v of the DRAM accesses are to objects smaller than a page, %v of them remote; no plan places such objects singly. Allocated and filled by the thread that uses them, or from its own array, they would be local.", r.Small.DRAM, r.Small.Remote)}
 }
 
 // count prints a number of accesses to three digits: "12.3 million".
