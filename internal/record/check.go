@@ -126,6 +126,32 @@ func checkScript(path string, head []byte, depth int) error {
 	return nil
 }
 
+// unfold is the program that QEMU, which knows no #! lines, must be given to run
+// argv, whose program is at path: the interpreters of a script come first, as
+// the kernel's load_script puts them. pre: Resolve found nothing wrong.
+func unfold(path string, argv []string) (program string, args []string, err error) {
+	for {
+		head := make([]byte, 256)
+		f, err := os.Open(path)
+		if err != nil {
+			return "", nil, err
+		}
+		n, _ := f.ReadAt(head, 0)
+		f.Close()
+		if !bytes.HasPrefix(head[:n], []byte("#!")) {
+			return path, argv, nil
+		}
+		line, _, _ := bytes.Cut(head[2:n], []byte("\n"))
+		interpreter, option, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		front := []string{interpreter}
+		if option = strings.TrimSpace(option); option != "" {
+			front = append(front, option)
+		}
+		argv = append(append(front, path), argv[1:]...)
+		path = interpreter
+	}
+}
+
 func checkELF(path string, f *os.File) error {
 	e, err := elf.NewFile(f)
 	if err != nil {

@@ -178,7 +178,11 @@ func (s *session) environment() error {
 
 // run starts the program, collects arenas and waits for its end.
 func (s *session) run(ctx context.Context, program string) (*Raw, error) {
-	args := append(append(append([]string{}, s.args...), "-0", s.opt.Command[0], program), s.opt.Command[1:]...)
+	program, argv, err := unfold(program, s.opt.Command)
+	if err != nil {
+		return nil, err
+	}
+	args := append(append(append([]string{}, s.args...), "-0", argv[0], program), argv[1:]...)
 	cmd := exec.Command(s.qemu.Path, args...)
 	cmd.Env = s.env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.opt.Stdin, s.opt.Stdout, s.opt.Stderr
@@ -188,7 +192,7 @@ func (s *session) run(ctx context.Context, program string) (*Raw, error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	err := s.wait(ctx, cmd.Process, raw.Start, done)
+	err = s.wait(ctx, cmd.Process, raw.Start, done)
 	raw.Elapsed = time.Since(raw.Start)
 	s.inbox.drain()
 	raw.Arenas, raw.Processes, raw.OtherAccesses = s.inbox.take()
