@@ -141,19 +141,12 @@ static uint64_t bind_runs(struct span *s) {
 
 /* ---- by touch: where policies would need more ranges than we may add ---- */
 
-static void touch(uintptr_t page) {
-    __atomic_fetch_or((unsigned char *)page, 0, __ATOMIC_RELAXED);
-}
-
 static void touch_run(struct span *s, uint64_t i, uint64_t n) {
     for (uint64_t j = i, k; j < i + n; j = k) {
         for (k = j; k < i + n && touched_at(s, k); k++) {
         }
-        if (k - j > 8)
+        if (k > j)
             nmo_sys->populate(s->page + j * PAGE, (k - j) * PAGE);
-        else
-            for (uint64_t t = j; t < k; t++)
-                touch(s->page + t * PAGE);
         k += k == j;
     }
 }
@@ -329,6 +322,10 @@ static const struct nmo_segment *segment_of(const struct nmo_loaded *in, uintptr
 
 static bool in_relro(const struct nmo_loaded *in, uintptr_t page) {
     return page >= (in->relro_lo & ~(uintptr_t)(PAGE - 1)) && page < (in->relro_hi & ~(uintptr_t)(PAGE - 1));
+}
+
+static void touch(uintptr_t page) {
+    __atomic_fetch_or((unsigned char *)page, 0, __ATOMIC_RELAXED);
 }
 
 /* File pages become the process's own by a write, under the policy. */

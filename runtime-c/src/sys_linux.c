@@ -177,9 +177,13 @@ static long linux_prefer(int node, struct nmo_sys_policy *old) {
     return nmo_sys_call(SYS_set_mempolicy, NMO_MPOL_PREFERRED, (long)mask, OS_NODES + 1, 0, 0, 0);
 }
 
+/* A few page faults cost less than the call that spares them, and Linux before
+ * 5.14 has no such call. */
 static long linux_populate(uintptr_t addr, size_t bytes) {
-    long err = nmo_sys_call(SYS_madvise, (long)addr, (long)bytes, MADV_POPULATE_WRITE, 0, 0, 0);
-    if (err == -EINVAL) { /* Linux before 5.14: the same by hand */
+    long err = -EINVAL;
+    if (bytes > 8 * 4096)
+        err = nmo_sys_call(SYS_madvise, (long)addr, (long)bytes, MADV_POPULATE_WRITE, 0, 0, 0);
+    if (err == -EINVAL) {
         err = 0;
         for (uintptr_t p = addr; p < addr + bytes; p += 4096)
             __atomic_fetch_or((char *)p, 0, __ATOMIC_RELAXED);

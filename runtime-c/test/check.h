@@ -12,8 +12,8 @@ static int check_failures __attribute__((unused));
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                        \
-            fprintf(stderr, "" __VA_ARGS__);                                                       \
+            fprintf(stderr, "%s:%d: %s:", __FILE__, __LINE__, #condition);                        \
+            fprintf(stderr, " " __VA_ARGS__);                                                      \
             fprintf(stderr, "\n");                                                                 \
             check_failures++;                                                                      \
         }                                                                                          \

@@ -1,0 +1,134 @@
+/* From policy to pages: where each page of an object comes to lie, in how many
+ * ranges, and what is read back. Pictures: one digit a page, its node; '-' is
+ * left to first touch (node 9 here, which no machine has). */
+#include "../src/nmo.h"
+#include "check.h"
+#include "sys_fake.h"
+
+#include <errno.h>
+
+enum { PAGE = 4096 };
+
+struct setup {
+    const char *name;
+    enum nmo_policy policy;
+    uint64_t arg;
+    const char *map;          /* for pages: one digit a page, '-' none */
+    size_t head, bytes;       /* offset in the first page, size */
+    uint64_t offset, count;   /* place in an array of instances */
+    const char *want;         /* homes of all pages that it spans */
+    const char *resident;     /* homes before, "" is none */
+    int ranges;
+    int nodes;
+};
+
+static const struct setup table[] = {
+    {"x-wise", NMO_POLICY_XWISE, 0, "", 0, 8 * PAGE, 0, 1, "00112233", "", 4, 4},
+    {"x-wise on three nodes", NMO_POLICY_XWISE, 0, "", 0, 8 * PAGE, 0, 1, "00011122", "", 3, 3},
+    {"x-wise, more nodes than pages", NMO_POLICY_XWISE, 0, "", 0, 2 * PAGE, 0, 1, "02", "", 2, 4},
+    {"a chunk of malloc", NMO_POLICY_XWISE, 0, "", 16, 8 * PAGE, 0, 1, "00011223-", "", 4, 4},
+    {"begins late in a page", NMO_POLICY_BIND, 2, "", 3000, 2 * PAGE, 0, 1, "-22", "", 1, 4},
+    {"block-cyclic", NMO_POLICY_CYCLIC, 2 * PAGE, "", 0, 7 * PAGE, 0, 1, "0011001", "", 4, 2},
+    {"pages", NMO_POLICY_PAGES, 0, "0130-1", 0, 6 * PAGE, 0, 1, "0130-1", "", 5, 4},
+    {"pages, twice as many", NMO_POLICY_PAGES, 0, "01-", 0, 6 * PAGE, 0, 1, "0011--", "", 2, 4},
+    {"pages, half as many", NMO_POLICY_PAGES, 0, "001122", 0, 3 * PAGE, 0, 1, "012", "", 3, 4},
+    {"second row of two", NMO_POLICY_XWISE, 0, "", 0, 4 * PAGE, 1, 2, "2233", "", 2, 4},
+    {"interleave", NMO_POLICY_INTERLEAVE, 0xa, "", 0, 4 * PAGE, 0, 1, "1313", "1111", 1, 4},
+    {"recycled memory moves", NMO_POLICY_XWISE, 0, "", 0, 4 * PAGE, 0, 1, "0123", "2222", 4, 4},
+    {"smaller than half a page", NMO_POLICY_BIND, 1, "", 100, 1000, 0, 1, "-", "", 0, 4},
+};
+
+static struct nmo_runs runs[64];
+
+static struct nmo_object object_of(const struct setup *s) {
+    struct nmo_object o = {.kind = NMO_HEAP, .name = s->name, .policy = s->policy, .arg = s->arg, .count = s->count};
+    o.rank = s->count > 1 ? 0 : -1;
+    o.map = runs;
+    for (const char *c = s->map; *c; c++, o.nmap++, o.map_pages++)
+        runs[o.nmap] = (struct nmo_runs){*c == '-' ? -1 : *c - '0', 1};
+    return o;
+}
+
+static void check_homes(const struct setup *s) {
+    char got[32] = "";
+    for (size_t i = 0; s->want[i]; i++)
+        got[i] = (char)(fake.home[i] == 9 ? '-' : '0' + fake.home[i]);
+    CHECK(!strcmp(got, s->want), "%s: %s, not %s", s->name, got, s->want);
+}
+
+static void one(const struct setup *s) {
+    struct nmo_object o = object_of(s);
+    fake_reset(s->nodes);
+    nmo_run.page_ranges = 1000;
+    for (size_t i = 0; s->resident[i]; i++)
+        fake.home[i] = s->resident[i] - '0';
+    uintptr_t addr = fake.base + s->head;
+    uint32_t ranges = nmo_place_block(&o, addr, s->bytes, s->offset);
+    CHECK((int)ranges == s->ranges, "%s: %u ranges, not %d", s->name, ranges, s->ranges);
+    fake_touch(addr, s->bytes, 9);
+    check_homes(s);
+    nmo_place_end(&o, addr, s->bytes, s->offset, ranges, true);
+    CHECK(o.on_plan == o.touched_seen, "%s: %lu of %lu on plan", s->name, (long)o.on_plan, (long)o.touched_seen);
+    CHECK(nmo_place_ranges == 0, "%s: %lu ranges left", s->name, (long)nmo_place_ranges);
+    for (int i = 0; i < 16; i++)
+        CHECK(fake.policy[i] == -1, "%s: page %d keeps a policy", s->name, i);
+}
+
+static void counts_recycled(void) {
+    struct nmo_object o = object_of(&table[0]);
+    fake_reset(4);
+    nmo_run.page_ranges = 1000;
+    fake.home[0] = 3; /* the allocator's header */
+    fake.home[5] = 0; /* used before */
+    nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+    CHECK(o.moved == 2 && o.recycled == 1, "moved %lu recycled %lu", (long)o.moved, (long)o.recycled);
+}
+
+static void few_ranges(void) {
+    struct setup s = {"few ranges", NMO_POLICY_PAGES, 0, "01012323", 0, 8 * PAGE, 0, 1, "010-2323", "", 0, 4};
+    struct nmo_object o = object_of(&s);
+    struct nmo_runs touched[] = {{1, 3}, {-1, 1}, {1, 4}};
+    o.touched = touched, o.ntouched = 3, o.touched_pages = 8;
+    fake_reset(4);
+    nmo_run.page_ranges = 3;
+    uint32_t ranges = nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+    CHECK(ranges == 0 && fake_count('b') == 0 && fake_count('s') == 1, "%u ranges", ranges);
+    for (int i = 0; i < 8; i++)
+        CHECK(fake.home[i] == (s.want[i] == '-' ? -1 : s.want[i] - '0'), "page %d is on %d", i, fake.home[i]);
+    nmo_place_end(&o, fake.base, 8 * PAGE, 0, ranges, true);
+    CHECK(o.touched_seen == 7 && o.on_plan == 7 && fake_count('b') == 0, "%lu touched", (long)o.touched_seen);
+}
+
+static void refusals(void) {
+    static const struct {
+        const char *name;
+        long error;
+        int after, binds;
+    } refused[] = {
+        {"container", -EPERM, 0, 1}, {"old kernel", -ENOSYS, 0, 1}, {"node without memory", -EINVAL, 1, 4}, {"too many mappings", -ENOMEM, 2, 3},
+    };
+    for (size_t i = sizeof refused / sizeof refused[0]; i-- > 0;) {
+        struct nmo_object o = object_of(&table[0]);
+        fake_reset(4);
+        nmo_run.page_ranges = 1000;
+        fake.refuse = 'b', fake.refuse_after = refused[i].after, fake.error = refused[i].error;
+        nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+        CHECK(fake_count('b') == refused[i].binds, "%s: %d calls", refused[i].name, fake_count('b'));
+        CHECK(o.instances == 1, "%s", refused[i].name);
+        if (refused[i].error == -ENOSYS) { /* then nothing is tried any more */
+            nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+            CHECK(fake_count('b') == refused[i].binds, "%s: tried again", refused[i].name);
+            break;
+        }
+    }
+    CHECK(nmo_warn_count() == 1, "%d warnings", nmo_warn_count());
+}
+
+int main(void) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        one(&table[i]);
+    counts_recycled();
+    few_ranges();
+    refusals();
+    CHECK_END;
+}
