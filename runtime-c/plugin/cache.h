@@ -214,9 +214,45 @@ static inline unsigned nmo_find(const uint32_t *tags, unsigned ways, uint32_t ta
     return ways;
 }
 
+static inline __m128i nmo_max(__m128i a, __m128i b)
+{
+    __m128i gt = _mm_cmpgt_epi32(a, b);
+    return _mm_or_si128(_mm_and_si128(gt, a), _mm_andnot_si128(gt, b));
+}
+
+/* The ages of four ways as signed numbers; an invalid way is the oldest. */
+static inline __m128i nmo_ages(const uint32_t *tags, const uint32_t *stamps, __m128i now)
+{
+    __m128i age = _mm_sub_epi32(now, _mm_load_si128((const __m128i *)stamps));
+    __m128i invalid = _mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags), _mm_setzero_si128());
+    return _mm_or_si128(age, _mm_srli_epi32(invalid, 1));
+}
+
+/* The way of 8 or 16 to fill, without a branch. */
+static inline unsigned nmo_victim_wide(const uint32_t *tags, const uint32_t *stamps, unsigned ways, uint32_t clock)
+{
+    __m128i now = _mm_set1_epi32((int)clock), a[4], m;
+    a[0] = nmo_ages(tags, stamps, now);
+    a[1] = nmo_ages(tags + 4, stamps + 4, now);
+    m = nmo_max(a[0], a[1]);
+    if (ways == 16) {
+        a[2] = nmo_ages(tags + 8, stamps + 8, now);
+        a[3] = nmo_ages(tags + 12, stamps + 12, now);
+        m = nmo_max(m, nmo_max(a[2], a[3]));
+    }
+    m = nmo_max(m, _mm_shuffle_epi32(m, 0x4e));
+    m = nmo_max(m, _mm_shuffle_epi32(m, 0xb1));
+    __m128i lo = _mm_packs_epi32(_mm_cmpeq_epi32(a[0], m), _mm_cmpeq_epi32(a[1], m)), hi = _mm_setzero_si128();
+    if (ways == 16)
+        hi = _mm_packs_epi32(_mm_cmpeq_epi32(a[2], m), _mm_cmpeq_epi32(a[3], m));
+    return (unsigned)__builtin_ctz((unsigned)_mm_movemask_epi8(_mm_packs_epi16(lo, hi)));
+}
+
 /* The way to fill: an invalid one, else the least recently used. */
 static inline unsigned nmo_victim(const uint32_t *tags, const uint32_t *stamps, unsigned ways, uint32_t now)
 {
+    if (ways == 8 || ways == 16)
+        return nmo_victim_wide(tags, stamps, ways, now);
     unsigned best = 0;
     uint32_t oldest = 0;
     for (unsigned w = 0; w < ways; w++) {
