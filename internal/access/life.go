@@ -12,20 +12,30 @@ import (
 // got another stay apart.
 func Lives(p *profile.Profile) (life []int) {
 	type key struct{ object, index int }
-	homed := make(map[key]int, len(p.Pages))
+	unhomed := make(map[key]int) // to the index of the page with a home, or -1
 	life = make([]int, len(p.Pages))
 	for i := range p.Pages {
 		life[i] = i
-		g := &p.Pages[i]
-		k := key{g.Object, g.Index}
-		if _, there := homed[k]; g.Home != topo.Unknown && !there {
-			homed[k] = i
+		if g := &p.Pages[i]; g.Home == topo.Unknown {
+			unhomed[key{g.Object, g.Index}] = -1
+		}
+	}
+	if len(unhomed) == 0 {
+		return life
+	}
+	for i := range p.Pages {
+		if g := &p.Pages[i]; g.Home != topo.Unknown {
+			k := key{g.Object, g.Index}
+			if j, there := unhomed[k]; there && j < 0 {
+				unhomed[k] = i
+			}
 		}
 	}
 	for i := range p.Pages {
-		g := &p.Pages[i]
-		if j, there := homed[key{g.Object, g.Index}]; there && g.Home == topo.Unknown {
-			life[i] = j
+		if g := &p.Pages[i]; g.Home == topo.Unknown {
+			if j := unhomed[key{g.Object, g.Index}]; j >= 0 {
+				life[i] = j
+			}
 		}
 	}
 	return life
