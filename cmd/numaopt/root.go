@@ -69,16 +69,18 @@ func cannot(err error) error {
 // the function that does the work, so that a test can pass its own.
 func commands(std *stdio) []*cobra.Command {
 	return []*cobra.Command{
+		newDoctorCmd(std, func(ctx context.Context, opt doctorOptions) error { return runDoctor(ctx, std, opt) }),
 		newProfileCmd(std, func(ctx context.Context, opt profileOptions) error { return runProfile(ctx, std, opt) }),
 		newReportCmd(std, func(ctx context.Context, opt reportOptions) error { return runReport(ctx, std, opt) }),
 		newPlanCmd(std, func(ctx context.Context, opt planOptions) error { return runPlan(ctx, std, opt) }),
 		newApplyCmd(std, func(ctx context.Context, opt applyOptions) error { return runApply(ctx, std, opt) }),
-		newDoctorCmd(std, func(ctx context.Context, opt doctorOptions) error { return runDoctor(ctx, std, opt) }),
 		newCheckCmd(std, func(ctx context.Context, opt checkOptions) error { return runCheck(ctx, std, opt) }),
 		newLabCmd(std, func(ctx context.Context, opt labOptions) error { return runLab(ctx, std, opt) }),
 		newManCmd(std, func(ctx context.Context, opt manOptions) error { return runMan(ctx, std, opt) }),
 	}
 }
+
+func init() { cobra.EnableCommandSorting = false } // the menu has its order
 
 // run is numaopt: it carries out args and returns the exit status. It is the one
 // place that prints an error.
@@ -111,9 +113,10 @@ where the pages should be, and runs the unmodified program with that plan.
 Results go to stdout; progress, warnings and errors to stderr. Exit status:
 0 done, 1 a check failed, 2 bad usage or input, 3 this machine cannot measure
 what was asked. Commands that run a program end with the program's status.`,
-		Version:       version(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Version:               version(),
+		DisableFlagsInUseLine: true,
+		SilenceUsage:          true,
+		SilenceErrors:         true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil

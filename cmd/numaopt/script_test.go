@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -59,6 +60,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	got := 0
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		got = exit.ExitCode()
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			got = 128 + int(ws.Signal()) // as a shell says it
+		}
 	} else {
 		ts.Check(err)
 	}
