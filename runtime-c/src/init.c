@@ -63,10 +63,14 @@ static bool read_run(const char *path) {
     return false;
 }
 
-static void start(void) {
+static void start(const char *path) {
     nmo_sys = nmo_run.emulated ? &nmo_sys_emu : &nmo_sys_linux;
     nmo_pid = nmo_sys_pid();
     nmo_view_init();
+    if (!nmo_run.emulated && !nmo_run.pinned && !nmo_process_first(path)) {
+        nmo_run.pinned = "another process of the same program";
+        nmo_warn("another process of this program is bound already: this one is not", "");
+    }
     nmo_mark_init();
     if (nmo_run.mode == NMO_MODE_TRACK)
         nmo_track_init();
@@ -97,7 +101,7 @@ __attribute__((constructor)) void nmo_init(void) {
     } else if (!read_run(path)) {
         nmo_state = NMO_OFF;
     } else {
-        start();
+        start(path);
     }
     nmo_self.quiet = false;
     errno = keep;

@@ -325,6 +325,11 @@ void nmo_thread_tighten(void);
 /* The program moved the thread of rank to another CPU, or pinned it. */
 void nmo_thread_moved(int rank);
 
+/* ---- process.c ------------------------------------------------------------------------ */
+
+/* False where another process of this program is bound already. */
+bool nmo_process_first(const char *run_file);
+
 /* ---- view.c: what the program sees of CPUs ----------------------------------------------- */
 
 void nmo_view_init(void);
