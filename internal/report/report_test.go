@@ -198,6 +198,30 @@ func TestOnly(t *testing.T) {
 	}
 }
 
+// TestWidth: the longest names and figures keep to the line.
+func TestWidth(t *testing.T) {
+	p := profiletest.Draw(10, 3, "u heap: 0!70 "+strings.Repeat("99999999 ", 30)+"| 1 "+strings.Repeat("99999999 ", 30), "v heap: 3 1")
+	long := strings.Repeat("a_long_namespace::", 10) + "and_a_function"
+	for i := range p.Objects {
+		p.Objects[i].Name = "file.cpp:12345 (" + long + ")"
+	}
+	for i := range p.Regions {
+		p.Regions[i].Name, p.Regions[i].Thread = long, long
+		p.Regions[i].Entries = math.MaxUint64
+	}
+	p.Places[0].Inlined[0].Function = long
+	p.Run.Command = []string{"./" + long, long}
+	var out bytes.Buffer
+	if err := WriteText(&out, build(t, p), TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if n := utf8.RuneCountInString(line); n > lineWidth && !strings.Contains(line, long) {
+			t.Errorf("%d wide: %s", n, line)
+		}
+	}
+}
+
 type brokenPipe struct{ left int }
 
 var errBroken = errors.New("broken pipe")
@@ -256,7 +280,7 @@ func TestShort(t *testing.T) {
 		s    string
 		n    int
 		want string
-	}{{"abc", 3, "abc"}, {"abcdefghij", 7, "abcd…ij"}, {"äöüäöüäöü", 4, "äö…ü"}} {
+	}{{"abc", 3, "abc"}, {"abcdefghij", 7, "abcd…ij"}, {"(anonymous namespace)::f", 3, "f"}, {"äöüäöüäöü", 4, "äö…ü"}} {
 		if got := short(c.s, c.n); got != c.want {
 			t.Errorf("%q to %d: %q, want %q", c.s, c.n, got, c.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -55,7 +56,7 @@ func (t *textWriter) printf(format string, args ...any) {
 // wrapped prints a paragraph; lines after the first are indented like the first's text.
 func (t *textWriter) wrapped(first, s string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
-	s = glue.Replace(s)
+	s = glue.Replace(plain.Replace(s))
 	for i, line := range strings.Split(text.WrapSoft(s, lineWidth-len(indent)), "\n") {
 		if i > 0 {
 			first = indent
@@ -187,12 +188,12 @@ func (t *textWriter) loops(r *Report) {
 		l := &r.Loops[i]
 		entries, name := "", l.Name
 		if l.Entries > 0 {
-			entries = count(l.Entries)
+			entries = compact(l.Entries)
 		}
 		if l.Thread != "" && l.Thread != l.Name {
 			name += " in " + l.Thread
 		}
-		tab.AppendRow(table.Row{short(name, 50), l.Kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
+		tab.AppendRow(table.Row{short(name, 42), l.Kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
 	}
 	t.render(tab, len(r.Loops)-len(shown))
 }
@@ -202,7 +203,7 @@ func (t *textWriter) firstTouch(r *Report) {
 		return
 	}
 	t.title("First touches, by size")
-	tab := newTable("object\n ", "first touched at\n ", "serial\n ", "by\nrank", "size\n ", "homes\nnode:%", "remote\n%")
+	tab := newTable("object\n ", "first touched at\n ", "serial\n ", "by\nrank", "size\n ", "homes by\nnode:%", "remote\n%")
 	shown := t.rows(len(r.FirstTouch), func(i int) bool { return r.bytesPct(r.FirstTouch[i].Bytes) >= tiny })
 	for _, i := range shown {
 		f := &r.FirstTouch[i]
@@ -210,7 +211,7 @@ func (t *textWriter) firstTouch(r *Report) {
 		if f.Serial {
 			serial = "yes"
 		}
-		tab.AppendRow(table.Row{short(f.Object, 28), short(f.Place, 28), serial, short(f.Ranks, 7), units.Bytes(f.Bytes).String(), homes(f.HomePages, f.Pages), cell(f.RemoteDRAM)})
+		tab.AppendRow(table.Row{short(f.Object, 27), short(f.Place, 28), serial, short(f.Ranks, 5), units.Bytes(f.Bytes).String(), homes(f.HomePages, f.Pages), cell(f.RemoteDRAM)})
 	}
 	t.render(tab, len(r.FirstTouch)-len(shown))
 }
@@ -234,7 +235,7 @@ func homes(byNode []int, all int) string {
 	case len(used) == len(byNode) && high-low <= max(1, all/50):
 		return "even"
 	}
-	return short(strings.Join(used, " "), 16)
+	return short(strings.Join(used, " "), 12)
 }
 
 // mostThreads is up to how many threads the text lists singly.
@@ -319,7 +320,7 @@ func newTableRow(heads table.Row) table.Writer {
 	for i, h := range heads {
 		align := text.AlignRight
 		switch strings.TrimSpace(fmt.Sprint(h)) {
-		case "object", "loop", "pages", "kind", "serial", "first touched at", "by\nrank", "homes\nnode:%":
+		case "object", "loop", "pages", "kind", "serial", "first touched at", "by\nrank", "homes by\nnode:%":
 			align = text.AlignLeft
 		}
 		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
@@ -338,13 +339,25 @@ func (t *textWriter) render(tab table.Writer, more int) {
 	}
 }
 
+// compact prints a number in at most six characters: "12345", "1.2e6".
+func compact(n uint64) string {
+	if n < 100_000 {
+		return strconv.FormatUint(n, 10)
+	}
+	return strings.NewReplacer("e+0", "e", "e+", "e").Replace(strconv.FormatFloat(float64(n), 'e', 1, 64))
+}
+
 // cell prints a percentage for a column that says "%".
 func cell(p Pct) string {
 	return strings.ReplaceAll(strings.TrimSuffix(p.String(), " %"), " ", "")
 }
 
+// plain leaves out what tells no two names of one program apart.
+var plain = strings.NewReplacer("(anonymous namespace)::", "")
+
 // short cuts s to n characters, in the middle.
 func short(s string, n int) string {
+	s = plain.Replace(s)
 	r := []rune(s)
 	if len(r) <= n {
 		return s

@@ -50,7 +50,7 @@ func findings(r *Report) []string {
 	list = append(list, misplacedFindings(r)...)
 	list = append(list, stuckFindings(r)...)
 	list = append(list, smallFindings(r)...)
-	if i := float64(r.Imbalance); i >= crowded {
+	if i := float64(r.Imbalance); i >= crowded && r.RemoteDRAM >= worthSaying {
 		cure := ""
 		if r.Sharing.dramEven >= worthEven {
 			cure = " Interleaving the data that all nodes use alike evens that out."
@@ -137,32 +137,55 @@ func misplacedFindings(r *Report) []string {
 	return list
 }
 
-// stuckFindings say where page placement cannot help, and what would.
+// stuckFindings say where page placement cannot help, and what would. Objects
+// that suffer from the same loops are one finding.
 func stuckFindings(r *Report) []string {
-	var list []string
+	type finding struct {
+		cost     Pct
+		objects  []string
+		loops    []string
+		conflict bool
+	}
+	index := make(map[string]*finding)
+	var found []*finding
 	for _, s := range r.Stuck {
-		if !(s.RemotePct >= worthEven) || len(list) == mostNames {
+		if !(s.RemotePct >= worthSaying) {
 			continue
 		}
-		what := fmt.Sprintf("Placement cannot help: %v of all DRAM accesses, to %s, stay remote with each page on its best node", s.RemotePct, s.Object)
-		var loops []string
-		for _, l := range s.Loops {
-			if float64(l.Remote) >= worthNaming*float64(s.Remote) {
-				loops = append(loops, l.Name)
-			}
+		f := &finding{conflict: s.ConflictPct >= 50, loops: s.mainLoops()}
+		key := fmt.Sprint(f.conflict, f.loops)
+		if index[key] == nil {
+			index[key], found = f, append(found, f)
 		}
-		use := "uses"
-		if len(loops) > 1 {
-			use = "use"
+		index[key].cost += s.RemotePct
+		index[key].objects = append(index[key].objects, s.Object)
+	}
+	slices.SortStableFunc(found, func(a, b *finding) int { return cmp.Compare(b.cost, a.cost) })
+	var list []string
+	for _, f := range found {
+		if f.cost < worthEven || len(list) == mostNames {
+			break
 		}
-		if s.ConflictPct >= 50 {
-			what += fmt.Sprintf(": %s %s it from other nodes than the rest of the program. A matching loop schedule would help.", names(loops), use)
+		what := fmt.Sprintf("Placement cannot help: %v of all DRAM accesses, to %s, stay remote with each page on its best node", f.cost, names(f.objects))
+		if f.conflict {
+			list = append(list, fmt.Sprintf("%s, because %s %s the data over the nodes in another way than the rest of the program. A matching loop schedule would help.", what, names(f.loops), verb(len(f.loops), "divides", "divide")))
 		} else {
-			what += fmt.Sprintf(": in %s several nodes use the same pages. It takes another order of the data or of the loop, or a copy for each node if it is only read.", names(loops))
+			list = append(list, fmt.Sprintf("%s, because in %s several nodes use the same pages. It takes another order of the data or of the loop, or a copy for each node if it is only read.", what, names(f.loops)))
 		}
-		list = append(list, what)
 	}
 	return list
+}
+
+// mainLoops are those that make a part of s that is worth naming.
+func (s *Stuck) mainLoops() []string {
+	var loops []string
+	for _, l := range s.Loops {
+		if float64(l.Remote) >= worthNaming*float64(s.Remote) {
+			loops = append(loops, l.Name)
+		}
+	}
+	slices.Sort(loops)
+	return loops
 }
 
 func smallFindings(r *Report) []string {
@@ -212,6 +235,13 @@ func nodes(n int) string {
 		return "threads of another node"
 	}
 	return fmt.Sprintf("threads of %d nodes", n)
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // names joins up to three names for a sentence.

@@ -28,7 +28,6 @@ func (b *builder) warnings(r *Report) []string {
 	if used, has := b.nodesUsed(); r.Accesses > 0 && used < has {
 		list = append(list, fmt.Sprintf("threads ran on %d of %d nodes", used, has))
 	}
-	add(run.Processes > 1, "%d processes were observed; this is the one with most accesses, the others made %s", run.Processes, count(run.OtherAccesses))
 	if silent := b.silentThreads(); silent != "" {
 		list = append(list, "no sample from thread "+silent)
 	}
