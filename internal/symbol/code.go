@@ -65,10 +65,13 @@ func (u *unit) chainAt(pc uint64) []int {
 		return nil
 	}
 	chain := []int{top}
-	for s := top + 1; s < len(u.scopes) && u.scopes[s].parent >= 0; s++ {
-		// Children follow their parent, so one pass descends as deep as there is.
-		if u.scopes[s].parent == chain[0] && contains(u.scopes[s].ranges, pc) {
-			chain = append([]int{s}, chain...)
+	for down := true; down; {
+		down = false
+		for _, s := range u.scopes[chain[0]].children {
+			if contains(u.scopes[s].ranges, pc) {
+				chain, down = append([]int{s}, chain...), true
+				break
+			}
 		}
 	}
 	return chain

@@ -77,12 +77,6 @@ func (u *unit) mentions(base string) bool {
 
 // spans adds the spans of a unit that fit chain to byFile.
 func (d *debugInfo) spans(u *unit, chain []ident.Location, anywhere bool, byFile map[string][]Span) {
-	children := make(map[int][]int)
-	for i, s := range u.scopes {
-		if s.parent >= 0 {
-			children[s.parent] = append(children[s.parent], i)
-		}
-	}
 	for i := range u.scopes {
 		fn := d.subprogramOf(u, &u.scopes[i])
 		if fn == nil {
@@ -97,7 +91,7 @@ func (d *debugInfo) spans(u *unit, chain []ident.Location, anywhere bool, byFile
 			continue
 		}
 		own := u.scopes[i].ranges
-		for _, c := range children[i] {
+		for _, c := range u.scopes[i].children {
 			own = minus(own, u.scopes[c].ranges)
 		}
 		for _, r := range own {

@@ -45,6 +45,7 @@ type subprogram struct {
 // scope is a subprogram, or an inlined copy of one, with code.
 type scope struct {
 	parent   int          // index in unit.scopes of what it is inlined in, -1 is none
+	children []int        // what is inlined in it
 	of       *subprogram  // nil for an inlined copy until resolved
 	origin   dwarf.Offset // of an inlined copy
 	ranges   [][2]uint64
@@ -76,7 +77,10 @@ func (d *debugInfo) parse(u *unit) {
 			for _, r := range s.ranges {
 				u.tops = append(u.tops, top{r[0], r[1], i})
 			}
+			continue
 		}
+		in := &u.scopes[s.parent]
+		in.children = append(in.children, i)
 	}
 	sort.SliceStable(u.tops, func(i, j int) bool { return u.tops[i].lo < u.tops[j].lo })
 }
