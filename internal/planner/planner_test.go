@@ -424,3 +424,25 @@ func TestPermutedMaps(t *testing.T) {
 		}
 	}
 }
+
+// TestRunCost: pages that differ by less than a change of node costs stay in one
+// run; with enough accesses they do not.
+func TestRunCost(t *testing.T) {
+	ragged := func(few int) *profile.Profile {
+		main := "2 x 0!1 5000 0"
+		odd := fmt.Sprintf("1 x 0!1 0 %d", few)
+		return profiletest.Draw(2, 1, picture("u heap", main, odd, main, odd, "9 x 0!1 0 5000", main))
+	}
+	opt := DefaultOptions()
+	opt.MinGain = 0
+	if got := placement(build(t, ragged(20), opt).Plan); got != "u pages 0*5 1*10 0*2" {
+		t.Errorf("few accesses: %s", got)
+	}
+	if got := placement(build(t, ragged(5000), opt).Plan); got != "u pages 0*2 1*1 0*2 1*10 0*2" {
+		t.Errorf("many accesses: %s", got)
+	}
+	opt.RunCost = 0
+	if got := placement(build(t, ragged(20), opt).Plan); got != "u pages 0*2 1*1 0*2 1*10 0*2" {
+		t.Errorf("no cost: %s", got)
+	}
+}

@@ -1,4 +1,4 @@
-// Plan-thresholds prints what each threshold of the planner costs and saves on
+// Command 01-plan-thresholds prints what each threshold of the planner costs and saves on
 // the profiles that it is given; see README.md.
 package main
 
