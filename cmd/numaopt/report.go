@@ -128,7 +128,7 @@ func afterReport(path string, r *report.Report) string {
 	case r.Run.Nodes < 2:
 		return fmt.Sprintf("numaopt profile --topology 4x2 -o %s -- %s", quote([]string{path}), quote(r.Run.Command))
 	case !r.Quality.Enough:
-		return fmt.Sprintf("numaopt profile -o %s -- %s, with more DRAM accesses", quote([]string{path}), quote(r.Run.Command))
+		return fmt.Sprintf("a profile with more DRAM accesses: numaopt profile -o %s -- %s", quote([]string{path}), quote(r.Run.Command))
 	case r.Good():
 		return fmt.Sprintf("numaopt check %s --write-baseline %s", quote([]string{path}), quote([]string{base + ".base.json"}))
 	}

@@ -133,7 +133,9 @@ func TestReportJSON(t *testing.T) {
 // goneReader is a pipe whose reader went away.
 type goneReader struct{}
 
-func (goneReader) Write([]byte) (int, error) { return 0, &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE} }
+func (goneReader) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}
+}
 
 func TestReportBrokenPipe(t *testing.T) {
 	path := nprof(t, serialInit())
