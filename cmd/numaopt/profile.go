@@ -14,9 +14,12 @@ import (
 	"golang.org/x/term"
 
 	"numaopt/internal/ingest"
+	"numaopt/internal/launch"
+	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/record"
 	"numaopt/internal/runfile"
+	"numaopt/internal/symbol"
 	"numaopt/internal/topo"
 )
 
@@ -65,7 +68,7 @@ plan's.`,
 	f.StringVarP(&opt.out, "output", "o", "", "write the profile to `FILE`")
 	f.StringVar(&opt.source, "source", "auto", "where accesses are seen: auto or emulate")
 	f.StringVar(&opt.topology, "topology", "", "the machine that the program sees, `NODESxCPUS`, CPUs per node (default: this one; 4x2 where it has one node)")
-	f.StringVar(&opt.bind, "bind", string(topo.BindCompact), "ranks on CPUs: compact (node by node) or spread (round robin over nodes)")
+	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node) or spread (round robin over nodes); default: as --plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "run with the plan in `FILE` in force")
 	f.Uint64Var(&opt.period, "period", 1, "count one access in `N`, at random; 1 counts all")
 	f.StringVar(&opt.l1, "l1", cacheText(m.L1), "L1 of each CPU, `BYTES:WAYS`")
@@ -108,7 +111,7 @@ func checkProfileOptions(opt profileOptions) error {
 		return usagef("--source %q: want auto or emulate", opt.source)
 	case opt.period == 0 || opt.period >= 1<<32:
 		return usagef("--period %d: want 1 to %d", opt.period, uint64(1)<<32-1)
-	case opt.bind != string(topo.BindCompact) && opt.bind != string(topo.BindSpread):
+	case opt.bind != "" && opt.bind != string(topo.BindCompact) && opt.bind != string(topo.BindSpread):
 		return usagef("--bind %q: want compact or spread", opt.bind)
 	}
 	return nil
@@ -158,9 +161,12 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 		Stdin: std.in, Stdout: std.out, Stderr: std.err,
 	}
 	if opt.plan != "" {
-		if rec.Run, err = planRun(opt.plan, opt.program[0], machine, &rec, std.err); err != nil {
+		if rec.Run, rec.Bind, err = planRun(std, opt, machine); err != nil {
 			return err
 		}
+	}
+	if opt.bind = string(rec.Bind); opt.bind == "" {
+		opt.bind, rec.Bind = string(topo.BindCompact), topo.BindCompact
 	}
 	if opt.source == "auto" {
 		fmt.Fprintf(std.err, "numaopt: emulating (qemu-x86_64 %s): every access is counted; sampling by the processor is not there yet\n", qemu.Version)
@@ -278,7 +284,23 @@ func (s *spinner) end() {
 	}
 }
 
-// planRun resolves a plan for the machine that the program sees.
-func planRun(path, program string, machine topo.Topology, rec *record.Options, w io.Writer) (runfile.Run, error) {
-	return runfile.Run{}, fmt.Errorf("--plan: not linked yet")
+// planRun resolves a plan for the machine that the program sees, and how threads
+// are bound there: as --bind says, else as the plan does.
+func planRun(std *stdio, opt profileOptions, machine topo.Topology) (runfile.Run, topo.Bind, error) {
+	p, err := plan.ReadFile(opt.plan)
+	if err != nil {
+		return runfile.Run{}, "", err
+	}
+	bind := opt.bind
+	if bind == "" && p.Threads.Bind != "none" {
+		bind = p.Threads.Bind
+	}
+	res, err := launch.Resolve(p, new(symbol.Table), launch.Options{
+		Command: opt.program, Environ: os.Environ(), Topology: machine, System: runfile.Emulated, Mode: runfile.Track, Bind: bind,
+	})
+	if err != nil {
+		return runfile.Run{}, "", err
+	}
+	warnAll(std, res.Warnings)
+	return res.Run, topo.Bind(bind), nil
 }

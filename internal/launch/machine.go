@@ -34,7 +34,7 @@ func (res *Result) machine(p *plan.Plan, opt Options) error {
 	t := opt.Topology
 	ordinal := make([]int, len(t.Nodes))
 	for i, n := range t.Nodes {
-		if len(n.CPUs) == 0 {
+		if len(n.CPUs) == 0 && opt.System != runfile.Emulated { // the emulator counts all nodes
 			ordinal[i] = -1
 			continue
 		}
