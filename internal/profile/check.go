@@ -26,8 +26,8 @@ func (p *Profile) Check() error {
 }
 
 func checkRun(p *Profile) error {
-	if len(p.Run.Topology.Nodes) == 0 {
-		return fmt.Errorf("run: the topology has no nodes")
+	if err := p.Run.Topology.Check(); err != nil {
+		return fmt.Errorf("run: %w", err)
 	}
 	if p.Run.Period == 0 {
 		return fmt.Errorf("run: the period is 0, want 1 or more")

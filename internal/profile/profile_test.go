@@ -67,7 +67,7 @@ func encode(t testing.TB, p *Profile) []byte {
 }
 
 func TestRoundTrip(t *testing.T) {
-	empty := &Profile{Run: Run{Topology: topo.Topology{Nodes: make([]topo.Node, 1)}, Period: 1}}
+	empty := &Profile{Run: Run{Topology: topo.Topology{Nodes: []topo.Node{{CPUs: []int{0}}}}, Period: 1}}
 	for _, p := range []*Profile{sample(), empty} {
 		file := encode(t, p)
 		got, err := Read(bytes.NewReader(file))
