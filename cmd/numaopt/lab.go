@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"numaopt/internal/lab"
+	"numaopt/internal/plan"
 	"numaopt/internal/runfile"
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
@@ -71,7 +72,7 @@ unless you set them, because spinning threads count as accesses.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&opt.topology, "topology", "4x2", "nodes x CPUs of each node")
-	f.StringVar(&opt.bind, "bind", "", "how ranks are laid on CPUs: compact or spread (default the plan's, else compact)")
+	f.StringVar(&opt.bind, "bind", "", "bind threads node by node (compact), round robin over the nodes (spread), or not (none); default: as the plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "also run under this plan")
 	f.StringArrayVar(&opt.only, "only", nil, "count only while this loop or function runs (may be repeated)")
 	f.StringVar(&opt.l1, "l1", cacheText(m.L1), "L1 of each CPU, `BYTES:WAYS`")
@@ -153,17 +154,27 @@ func writeLab(std *stdio, opt labOptions, r *lab.Result) error {
 func (opt labOptions) options(std *stdio) (lab.Options, error) {
 	o := lab.Options{
 		Command: opt.program, Plan: opt.plan, Only: opt.only, THP: opt.thp, Balancing: opt.balancing, SelfTest: opt.selfTest,
-		Bind: topo.Bind(opt.bind), Stdin: std.in, Stdout: std.err, Stderr: std.err, Progress: labProgress(std, opt.quiet),
+		Bind: opt.bind, Stdin: std.in, Stdout: std.err, Stderr: std.err, Progress: labProgress(std, opt.quiet),
 	}
 	var err error
 	if o.Topology, err = topo.Parse(opt.topology); err != nil {
 		return o, &usageError{err}
 	}
-	if o.Bind == "" {
-		o.Bind = topo.BindCompact
+	if opt.plan != "" {
+		p, err := plan.ReadFile(opt.plan)
+		if err != nil {
+			return o, err
+		}
+		if o.Bind == "" {
+			o.Bind = p.Threads.Bind
+		}
 	}
-	if _, err = o.Topology.Order(o.Bind); err != nil {
-		return o, usagef("--%v", err)
+	switch o.Bind {
+	case "":
+		o.Bind = string(topo.BindCompact)
+	case string(topo.BindCompact), string(topo.BindSpread), lab.BindNone:
+	default:
+		return o, usagef("--bind %s: want compact, spread or none", o.Bind)
 	}
 	if opt.thp != "never" && opt.thp != "always" && opt.thp != "madvise" {
 		return o, usagef("--thp %s: want never, madvise or always", opt.thp)

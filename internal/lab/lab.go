@@ -49,7 +49,7 @@ import (
 type Options struct {
 	Command  []string // the program, found in PATH, and its arguments
 	Topology topo.Topology
-	Bind     topo.Bind
+	Bind     string // compact, spread or none
 	Caches   topo.CacheModel
 	Plan     string   // path of the plan, empty for none
 	Only     []string // loops or functions, as a report names them; empty counts all
@@ -66,6 +66,9 @@ type Options struct {
 	Exe string // numaopt itself
 	Lib string // directory of lab.so, libnumaopt.so and guest/
 }
+
+// BindNone leaves the threads to the kernel in all runs.
+const BindNone = "none"
 
 // DefaultMemory is the guest's memory where nothing else is asked for; the host
 // gives only what is used.

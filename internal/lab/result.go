@@ -11,7 +11,7 @@ import (
 type Result struct {
 	Command      []string        `json:"command"`
 	Topology     string          `json:"topology"`
-	Bind         topo.Bind       `json:"bind"`
+	Bind         string          `json:"bind"`
 	Kernel       string          `json:"kernel"`
 	THP          string          `json:"transparent_hugepage"`
 	Balancing    bool            `json:"numa_balancing"`

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"numaopt/internal/launch"
 	"numaopt/internal/runfile"
 	"numaopt/internal/symbol"
+	"numaopt/internal/topo"
 )
 
 // SelfTests are runs whose remote share is known by construction, by name; the
@@ -81,8 +83,10 @@ func newJob(opt Options, g *guest) (*job, error) {
 	if p.deaf != "" && (opt.Plan != "" || len(opt.Only) > 0) {
 		return nil, inputf("%s; without that neither --plan nor --only works", p.deaf)
 	}
-	if p.only, err = windows(p.elf, opt.Only); err != nil {
-		return nil, err
+	if len(opt.Only) > 0 {
+		if p.only, err = launch.RegionsOf(opt.Command, os.Environ(), opt.Only, new(symbol.Table)); err != nil {
+			return nil, inputf("--only: %w", err)
+		}
 	}
 	if j.stdin, err = stageStdin(opt.Stdin, g.dir); err != nil {
 		return nil, err
@@ -131,7 +135,7 @@ func planRun(p program, opt Options, g *guest) (guestRun, error) {
 	}
 	r := guestRun{name: "plan", exe: opt.Exe, env: quietEnv(os.Environ())}
 	r.summary = filepath.Join(g.dir, "summary-plan")
-	r.args = []string{opt.Exe, "apply", "--mark", "--summary", r.summary, "--bind", string(opt.Bind)}
+	r.args = []string{opt.Exe, "apply", "--mark", "--summary", r.summary, "--bind", opt.Bind}
 	for _, o := range opt.Only {
 		r.args = append(r.args, "--only", o)
 	}
@@ -158,11 +162,15 @@ var QuietOpenMP = []string{"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0"}
 
 // writeBindFile writes the runtime's file for a run that only binds threads.
 func writeBindFile(path, summary string, opt Options, only []runfile.FuncOffset) error {
-	order, err := opt.Topology.Order(opt.Bind)
+	bind := topo.Bind(opt.Bind)
+	r := runfile.Run{Mode: runfile.Bind, System: runfile.Linux, Mark: true, Pinned: launch.Pinned(os.Environ()), Summary: summary, Only: only}
+	if opt.Bind == BindNone {
+		bind, r.Pinned = topo.BindCompact, "bind none"
+	}
+	order, err := opt.Topology.Order(bind)
 	if err != nil {
 		return inputError{err}
 	}
-	r := runfile.Run{Mode: runfile.Bind, System: runfile.Linux, Mark: true, Pinned: strings.Join(pinned(), ", "), Summary: summary, Only: only}
 	for _, c := range order {
 		r.CPUs = append(r.CPUs, runfile.CPU{ID: c.ID, Node: int(c.Node)})
 	}
@@ -174,15 +182,4 @@ func writeBindFile(path, summary string, opt Options, only []runfile.FuncOffset)
 		return err
 	}
 	return errors.Join(runfile.Write(f, r), f.Close())
-}
-
-// pinned is what of the environment binds threads already.
-func pinned() []string {
-	var p []string
-	for _, key := range []string{"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"} {
-		if v := os.Getenv(key); v != "" && !strings.EqualFold(v, "false") {
-			p = append(p, key+"="+v)
-		}
-	}
-	return p
 }
