@@ -94,8 +94,20 @@ static void *next(const char *name, void *keep) {
     return found ? found : keep;
 }
 
+/* The first realloc of the process, where that is another preloaded
+ * allocator's, which need not have a reallocarray of its own. */
+static void *(*foreign_realloc)(void *, size_t);
+
+static bool is_own(void *found) {
+    Dl_info theirs, ours;
+    return dladdr(found, &theirs) && dladdr((void *)boot_free, &ours) && theirs.dli_fbase == ours.dli_fbase;
+}
+
 static void resolve(void) {
     resolving = 1;
+    foreign_realloc = (void *(*)(void *, size_t))dlsym(RTLD_DEFAULT, "realloc");
+    if (foreign_realloc && is_own((void *)foreign_realloc))
+        foreign_realloc = NULL;
     real_free = next("free", boot_free);
     real_calloc = next("calloc", boot_calloc);
     real_realloc = next("realloc", boot_realloc);
@@ -110,9 +122,10 @@ static void resolve(void) {
     resolving = 0;
 }
 
-void nmo_malloc_init(void) {
+bool nmo_malloc_init(void) {
     if (real_malloc == boot_malloc)
         resolve();
+    return !foreign_realloc;
 }
 
 void nmo_malloc_watch_free(void) {
@@ -228,6 +241,8 @@ NMO_EXPORT void *realloc(void *p, size_t n) {
 
 NMO_EXPORT void *reallocarray(void *p, size_t n, size_t size) {
     size_t bytes;
+    if (NMO_UNLIKELY(foreign_realloc != NULL) && !__builtin_mul_overflow(n, size, &bytes))
+        return foreign_realloc(p, bytes);
     if (NMO_UNLIKELY(!__builtin_mul_overflow(n, size, &bytes) && (watching || bytes >= nmo_object_min)))
         return slow_realloc(p, bytes);
     return real_reallocarray(p, n, size);

@@ -92,7 +92,7 @@ __attribute__((constructor)) void nmo_init(void) {
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
         return;
     int keep = errno;
-    nmo_malloc_init();
+    bool first = nmo_malloc_init();
     nmo_self.quiet = true;
     const char *path = getenv("NUMAOPT_RUN");
     if (!path || !*path) {
@@ -102,6 +102,8 @@ __attribute__((constructor)) void nmo_init(void) {
         nmo_state = NMO_OFF;
     } else {
         start(path);
+        if (!first && nmo_run.nobjects)
+            nmo_warn("another preloaded allocator comes before numaopt: heap objects are not seen", "");
     }
     nmo_self.quiet = false;
     errno = keep;

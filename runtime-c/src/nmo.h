@@ -366,7 +366,7 @@ void nmo_real_init(void);
 
 /* ---- hook_malloc.c ---------------------------------------------------------------------------- */
 
-void nmo_malloc_init(void);
+bool nmo_malloc_init(void);      /* false: another allocator comes before us */
 void nmo_malloc_watch_free(void); /* from now on free must look */
 
 /* ---- mark.c ------------------------------------------------------------------------------------ */
