@@ -199,10 +199,18 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 		Cache: rec.Cache, Period: opt.period, Plan: opt.plan,
 	})
 	if err != nil {
-		return err
+		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
+		return &exitError{code: max(raw.Status, 1)}
 	}
-	if err := profile.WriteFile(opt.out, p); err != nil {
-		return fmt.Errorf("write the profile: %w", err)
+	file, err := keepProfile(opt.out, p)
+	if err != nil {
+		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
+		return &exitError{code: max(raw.Status, 1)}
+	}
+	if file != opt.out {
+		fmt.Fprintf(std.err, "numaopt: %s could not be written; the profile is in %s\n", opt.out, file)
+		opt.out = file
+		raw.Status = max(raw.Status, 1)
 	}
 	for _, w := range p.Warnings {
 		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
@@ -220,6 +228,25 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 		return &exitError{code: raw.Status}
 	}
 	return nil
+}
+
+// keepProfile writes the profile to path or, where that fails after all (a full
+// disk), to a file in the directory for temporary files. It returns where.
+func keepProfile(path string, p *profile.Profile) (string, error) {
+	first := profile.WriteFile(path, p)
+	if first == nil {
+		return path, nil
+	}
+	f, err := os.CreateTemp("", "numaopt-*.nprof")
+	if err != nil {
+		return "", first
+	}
+	f.Close()
+	if err := profile.WriteFile(f.Name(), p); err != nil {
+		os.Remove(f.Name())
+		return "", first
+	}
+	return f.Name(), nil
 }
 
 func ranks(p *profile.Profile) int {

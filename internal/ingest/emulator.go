@@ -142,7 +142,13 @@ func (b *builder) code(c arena.Code) ident.Code {
 		return ident.Code{Module: -1, Offset: c.VAddr}
 	}
 	out := ident.Code{Module: m, Offset: c.VAddr}
-	if e := b.elf[c.Module]; e != nil {
+	switch e := b.elf[c.Module]; {
+	case e == nil:
+	case runtimeModule.MatchString(imageName(b.p.Modules[m])):
+		if f, ok := e.FunctionAt(c.VAddr); ok {
+			out.Symbol = f.Symbol
+		}
+	default:
 		out = e.Code(c.VAddr)
 		out.Module = m
 	}

@@ -48,9 +48,14 @@ func Emulated(raw *record.Raw, run profile.Run) (*profile.Profile, error) {
 	if len(raw.Arenas) == 0 {
 		return nil, fmt.Errorf("the program left no counters behind (it ended before its first instruction)")
 	}
+	var silent []string
 	for i, n := range counts {
-		if i != best {
-			others += n
+		if i == best {
+			continue
+		}
+		others += n
+		if n > counts[best]/20 {
+			silent = append(silent, withoutRuntime(raw.Arenas[i])...)
 		}
 	}
 	a, err := raw.Arenas[best].Open()
@@ -66,8 +71,21 @@ func Emulated(raw *record.Raw, run profile.Run) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Warnings = append(runWarnings(raw, a, counts[best], others), p.Warnings...)
+	p.Warnings = append(append(runWarnings(raw, a, counts[best], others), silent...), p.Warnings...)
 	return p, nil
+}
+
+// withoutRuntime warns of a process that numaopt's runtime did not come up in.
+func withoutRuntime(p *record.Process) []string {
+	a, err := p.Open()
+	if err != nil || a.Flags&(arena.Hello|arena.Execed) != 0 {
+		return nil
+	}
+	_, program, err := a.Command()
+	if err != nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("numaopt's runtime did not come up in %s, another of the processes (is it statically linked?)", program)}
 }
 
 // runWarnings says what the reader should know of how the run went.

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"path/filepath"
 	"sort"
 	"strings"
 
@@ -37,7 +38,7 @@ func (b *builder) newOwners() (*owners, error) {
 		smallN: map[int]map[uint64]int{}, unknown: -1}
 	err := b.a.EachSmall(func(v arena.SmallVote) { o.small[v.Page] = v.Site })
 	for i, m := range b.modules {
-		if b.elf[i] == nil {
+		if b.elf[i] == nil || runtimeModule.MatchString(filepath.Base(m.Path)) {
 			continue
 		}
 		for _, v := range b.elf[i].Variables() {

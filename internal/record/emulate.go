@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"numaopt/internal/runfile"
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
@@ -252,8 +254,9 @@ func fromTerminal(sig os.Signal) bool {
 	if err != nil {
 		return false
 	}
-	tty.Close()
-	return true
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == syscall.Getpgrp()
 }
 
 // ParseCache reads a cache such as "16K:8": bytes and ways.
