@@ -47,11 +47,6 @@ func newFiles(command, environ, planned []string, table *symbol.Table) *files {
 			f.add(p.ELF)
 		}
 	}
-	for _, word := range planned {
-		if p, err := symbol.Describe(word); err == nil && !p.Script && strings.Contains(word, "/") {
-			f.add(p.ELF)
-		}
-	}
 	return f
 }
 
@@ -90,13 +85,22 @@ func (f *files) script(path string) {
 	}
 }
 
-// find returns the file that a module of the plan is now, and whether it is the
-// very same one; nil where there is none.
-func (f *files) find(m plan.Module) (file *symbol.Module, same bool) {
-	var byName *symbol.Module
+// match is how well a file fits what a plan says of a module.
+type match int
+
+const (
+	none     match = iota
+	guessed        // the program itself, under another name
+	byName         // rebuilt, or nobody knows
+	verySame       // by build id
+)
+
+// find returns the file that a module of the plan is now.
+func (f *files) find(m plan.Module) (*symbol.Module, match) {
+	var named *symbol.Module
 	for _, path := range f.closure() {
-		named := sameName(path, m.Name)
-		if !named && m.BuildID == "" {
+		fits := sameName(path, m.Name)
+		if !fits && m.BuildID == "" {
 			continue
 		}
 		e, err := f.table.Open(path)
@@ -104,19 +108,21 @@ func (f *files) find(m plan.Module) (file *symbol.Module, same bool) {
 			continue
 		}
 		if m.BuildID != "" && e.BuildID() == m.BuildID {
-			return e, true
+			return e, verySame
 		}
-		if named && byName == nil {
-			byName = e
+		if fits && named == nil {
+			named = e
 		}
 	}
-	if byName == nil && m.Name == f.planned && len(f.programs) > 0 {
-		// The program under another name.
+	if named != nil {
+		return named, byName
+	}
+	if m.Name == f.planned && len(f.programs) > 0 {
 		if e, err := f.table.Open(f.programs[0]); err == nil {
-			byName = e
+			return e, guessed
 		}
 	}
-	return byName, false
+	return nil, none
 }
 
 // sameName reports whether path is a file of this base name, another version of

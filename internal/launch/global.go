@@ -14,11 +14,11 @@ import (
 // global resolves a global: its symbol's address and size in the file as it is
 // now. Of several of one name the source file decides.
 func (r *resolver) global(o *runfile.Object, e *plan.Entry) error {
-	file, same := r.files.find(e.Module)
+	file, how := r.files.find(e.Module)
 	if file == nil {
 		return fmt.Errorf("%s is not among the program and its libraries", e.Module.Name)
 	}
-	v, err := pick(file, e, same)
+	v, err := pick(file, e, how == verySame)
 	if err != nil {
 		return err
 	}

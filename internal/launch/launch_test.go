@@ -214,10 +214,7 @@ func TestResolveHeap(t *testing.T) {
 			old := build(t, t.TempDir(), "app", c.before)
 			p, now := heapPlan(t, old), old
 			if c.after != "" {
-				now = build(t, t.TempDir(), "app", c.after, c.edit...)
-				if err := os.Remove(old); err != nil {
-					t.Fatal(err)
-				}
+				now = build(t, t.TempDir(), "app", c.after, c.edit...) // old is still there
 			}
 			res := resolve(t, p, options(t, "4x2", now))
 			got := matched(t, res, now)

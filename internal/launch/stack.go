@@ -21,11 +21,38 @@ func (r *resolver) heap(o *runfile.Object, e *plan.Entry) error {
 	o.MinBytes = max(units.PageSize, bytes/sizeFactor)
 	o.MaxBytes = max(bytes*sizeFactor, o.MinBytes)
 	items, err := r.items(e.Stack)
-	if err != nil {
-		return err
+	if err == nil {
+		o.Frames, err = r.frames(items)
 	}
-	o.Frames, err = r.frames(items)
+	if err != nil && r.guessed(e.Stack) {
+		// The program under another name, as was tried, or one that starts it.
+		o.Frames, err = r.byBuildID(e.Stack), nil
+	}
 	return err
+}
+
+// guessed reports whether nothing but a guess says which file a stack is of, while
+// its build ids would do.
+func (r *resolver) guessed(stack []plan.Frame) bool {
+	guess := false
+	for _, f := range stack {
+		_, how := r.files.find(f.Module)
+		guess = guess || how == guessed
+		if f.Module.BuildID == "" || f.Offset == 0 {
+			return false
+		}
+	}
+	return guess
+}
+
+// byBuildID leaves it to the runtime to know the files of a stack.
+func (r *resolver) byBuildID(stack []plan.Frame) [][]runfile.Span {
+	var out [][]runfile.Span
+	for _, f := range stack {
+		m := r.module(f.Module.Name, f.Module.BuildID)
+		out = append(out, []runfile.Span{{Module: m, Lo: f.Offset - 1, Hi: f.Offset}})
+	}
+	return out
 }
 
 // item is one step of a call stack: an address, or a place in the source.
@@ -41,7 +68,7 @@ type item struct {
 func (r *resolver) items(stack []plan.Frame) ([]item, error) {
 	var out []item
 	for k, f := range stack {
-		file, same := r.files.find(f.Module)
+		file, how := r.files.find(f.Module)
 		switch {
 		case f.Offset == 0:
 			return nil, fmt.Errorf("frame %d has no address: profile the program again", k)
@@ -52,7 +79,7 @@ func (r *resolver) items(stack []plan.Frame) ([]item, error) {
 			// runtime will know it by its build id.
 			m := r.module(f.Module.Name, f.Module.BuildID)
 			out = append(out, item{span: &runfile.Span{Module: m, Lo: f.Offset - 1, Hi: f.Offset}, frame: k})
-		case same:
+		case how == verySame:
 			m := r.module(file.Path(), file.BuildID())
 			out = append(out, item{span: &runfile.Span{Module: m, Lo: f.Offset - 1, Hi: f.Offset}, frame: k})
 		case f.File != "" && f.Line > 0:

@@ -136,9 +136,7 @@ func (d *debugInfo) enter(u *unit, e *dwarf.Entry, at walker) (walker, bool) {
 	case dwarf.TagCompileUnit, dwarf.TagPartialUnit, dwarf.TagLexDwarfBlock, dwarf.TagTryDwarfBlock, dwarf.TagCatchDwarfBlock:
 		return at, true
 	case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType, dwarf.TagInterfaceType:
-		if name, _ := e.Val(dwarf.AttrName).(string); name != "" {
-			at.prefix += name + "::"
-		}
+		at.prefix += scopeName(e)
 		return at, true
 	case dwarf.TagSubprogram:
 		s := u.subprogram(e, at)
@@ -164,6 +162,18 @@ func (d *debugInfo) enter(u *unit, e *dwarf.Entry, at walker) (walker, bool) {
 		return at, true
 	}
 	return at, false
+}
+
+// scopeName is what a namespace, class or module puts before the names in it.
+func scopeName(e *dwarf.Entry) string {
+	name, _ := e.Val(dwarf.AttrName).(string)
+	switch {
+	case name != "":
+		return name + "::"
+	case e.Tag == dwarf.TagNamespace:
+		return "(anonymous namespace)::" // as demanglers have it
+	}
+	return ""
 }
 
 // subprogram reads the attributes of a DW_TAG_subprogram.

@@ -263,9 +263,7 @@ func (d *debugInfo) variables(u *unit, symbols map[string]uint64, found func(uin
 		switch e.Tag {
 		case dwarf.TagCompileUnit, dwarf.TagPartialUnit, dwarf.TagLexDwarfBlock:
 		case dwarf.TagNamespace, dwarf.TagStructType, dwarf.TagClassType:
-			if name != "" {
-				next.prefix += name + "::"
-			}
+			next.prefix += scopeName(e)
 		case dwarf.TagModule:
 			next.module = name
 		case dwarf.TagSubprogram:
