@@ -139,6 +139,10 @@ func summarizePlan(w io.Writer, path string, r *planner.Result) error {
 	return err
 }
 
+// explainFrom is the share in per cent of the accesses from which an object that
+// is not placed has a line of its own.
+const explainFrom = 0.01
+
 // explainPlan is a table of what became of every object.
 func explainPlan(w io.Writer, r *planner.Result) {
 	t := table.NewWriter()
@@ -157,7 +161,12 @@ func explainPlan(w io.Writer, r *planner.Result) {
 		}
 		return units.FormatPercent(units.Percent(float64(part), float64(whole)))
 	}
+	rest := 0
 	for _, d := range r.Decisions {
+		if d.Place == "" && units.Percent(float64(d.Accesses), float64(r.Before.Known)) < explainFrom {
+			rest++
+			continue
+		}
 		name := d.Name
 		if d.Instances > 1 {
 			name = fmt.Sprintf("%s, %d times", name, d.Instances)
@@ -170,6 +179,9 @@ func explainPlan(w io.Writer, r *planner.Result) {
 			pct(d.Before, d.Accesses), pct(d.After, d.Accesses), pct(d.Best, d.Accesses), place, d.Reason})
 	}
 	t.Render()
+	if rest > 0 {
+		fmt.Fprintf(w, " and %d with less than %v %% of the accesses each, left to first touch\n", rest, explainFrom)
+	}
 }
 
 // quote is a command line that a shell splits into words again.

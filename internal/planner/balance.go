@@ -37,7 +37,8 @@ func (d *demand) balance(groups []group) {
 }
 
 // interleave is g interleaved over its users, and the load of the nodes with it;
-// false where that would make accesses remote.
+// false where that would make accesses remote, or is not worth placing so many
+// allocations.
 func (d *demand) interleave(g *group, load []uint64) (unit, []uint64, bool) {
 	u := d.alike(g)
 	u.before, _, u.all = d.totals(u.cells)
@@ -52,7 +53,7 @@ func (d *demand) interleave(g *group, load []uint64) (unit, []uint64, bool) {
 		}
 	}
 	users := d.users(used, u.all)
-	if len(users) < 2 || u.pages < 2 {
+	if len(users) < 2 || u.pages < 2 || u.all < 10*d.opt.PlaceCost*uint64(len(u.objects)) {
 		return u, nil, false
 	}
 	for i := range u.cells {

@@ -40,12 +40,12 @@ func (d *demand) choose(g *group) {
 	}
 	for _, list := range kept {
 		if after := remoteOf(list, g, before); d.close(after, least, all) && after < before {
-			g.chosen = slices.DeleteFunc(list, func(u unit) bool { return float64(u.saves()) < d.worth() })
+			g.chosen = slices.DeleteFunc(list, func(u unit) bool { return !d.pays(&u) })
 			break
 		}
 	}
 	if len(g.chosen) == 0 {
-		g.reason = "no entry of its own saves enough"
+		g.reason = "placing it costs more than it saves"
 	}
 }
 
@@ -55,6 +55,12 @@ func asGood(before, best, all uint64) bool { return 50*(before-best) <= all }
 
 // worth is the accesses that an entry must save.
 func (d *demand) worth() float64 { return max(1, d.opt.MinGain/100*float64(d.known)) }
+
+// pays reports whether an entry for u saves what is worth an entry, and more
+// than placing its allocations costs.
+func (d *demand) pays(u *unit) bool {
+	return float64(u.saves()) >= d.worth() && u.saves() >= d.opt.PlaceCost*uint64(len(u.objects))
+}
 
 // close reports whether a is as good as least for an object with all accesses:
 // it loses less than the tolerance, or less than an entry must save.
@@ -131,7 +137,7 @@ func (d *demand) arrays(g *group) []unit {
 		for to < len(g.objects) && d.follows(g.objects[to-1], g.objects[to]) {
 			to++
 		}
-		if u := d.array(g.objects[from:to]); float64(u.saves()) >= d.worth() {
+		if u := d.array(g.objects[from:to]); d.pays(&u) {
 			list = append(list, u)
 		}
 		from = to
@@ -170,7 +176,7 @@ func (d *demand) array(objects []int) unit {
 func (d *demand) singles(g *group) []unit {
 	var list []unit
 	for _, o := range g.objects {
-		if u := d.array([]int{o}); float64(u.saves()) >= d.worth() {
+		if u := d.array([]int{o}); d.pays(&u) {
 			list = append(list, u)
 		}
 	}

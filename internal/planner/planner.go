@@ -70,6 +70,10 @@ type Options struct {
 	// access some 0.1 µs more than a local one. It never costs more than
 	// Tolerance.
 	RunCost uint64
+	// PlaceCost is the accesses that an entry must save for every allocation that it
+	// places: setting a policy, reading back where the pages are and taking the
+	// policy off again are a few system calls, each worth some ten remote accesses.
+	PlaceCost uint64
 	// MinDRAM is how many DRAM accesses with a known home a profile must have,
 	// as samples; below it all accesses count instead, because a program that
 	// fits in its caches has too few.
@@ -87,7 +91,7 @@ type Options struct {
 // DefaultOptions are the thresholds of the plan command.
 func DefaultOptions() Options {
 	return Options{
-		MinGain: 0.02, PageGain: 0.02, Tolerance: 0.25, RunCost: 32,
+		MinGain: 0.02, PageGain: 0.02, Tolerance: 0.25, RunCost: 32, PlaceCost: 64,
 		MinDRAM: 1000, MinBalance: 0.1, MaxEntries: 256, MaxInstances: 64,
 	}
 }
