@@ -1,0 +1,297 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"numaopt/internal/profile"
+	"numaopt/internal/programs"
+	"numaopt/internal/record"
+	"numaopt/internal/runfile"
+	"numaopt/internal/topo"
+)
+
+// emulator prepares what the tests that run the real emulator need.
+func emulator(t *testing.T) record.Emulator {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs programs in the emulator")
+	}
+	qemu, err := record.FindEmulator()
+	if err != nil {
+		t.Skip(err)
+	}
+	if os.Getenv(runfile.LibDir) == "" {
+		build := filepath.Join(programs.Root(), "build")
+		out, err := exec.Command("make", "-s", "-C", filepath.Join(programs.Root(), "runtime-c"), "BUILD="+build, "all").CombinedOutput()
+		if err != nil {
+			t.Fatalf("make runtime-c: %v\n%s", err, out)
+		}
+		t.Setenv(runfile.LibDir, filepath.Join(build, "lib", "numaopt"))
+	}
+	return qemu
+}
+
+// compile builds testdata/NAME.c.
+func compile(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name)
+	args := append(append([]string{"-O1", "-g", "-o", out}, flags...), filepath.Join("testdata", name+".c"))
+	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, text)
+	}
+	return out
+}
+
+type result struct {
+	*profile.Profile
+	raw *record.Raw
+	out string
+}
+
+// emulate runs a command on 4x2 and returns its profile.
+func emulate(t *testing.T, qemu record.Emulator, change func(*record.Options), command ...string) result {
+	t.Helper()
+	machine, err := topo.Parse("4x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	opt := record.Options{Command: command, Topology: machine, Bind: topo.BindCompact, Cache: topo.DefaultCaches(), Period: 1, Stdout: &out, Stderr: &out}
+	if change != nil {
+		change(&opt)
+	}
+	raw, err := record.Emulate(context.Background(), qemu, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(raw.Close)
+	p, err := Emulated(raw, profile.Run{Command: command, Topology: opt.Topology, Bind: string(opt.Bind), Cache: opt.Cache, Period: opt.Period})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	return result{p, raw, out.String()}
+}
+
+// object returns the index of the one object of this name with pages.
+func (r result) object(t *testing.T, name string) int {
+	t.Helper()
+	for i, o := range r.Objects {
+		if o.Name == name {
+			return i
+		}
+	}
+	var have []string
+	for _, o := range r.Objects {
+		have = append(have, o.Name)
+	}
+	t.Fatalf("no object %q among\n%s", name, strings.Join(have, "\n"))
+	return -1
+}
+
+// counts are accesses to an object by page, thread's rank and operation.
+type countKey struct{ page, rank, op int }
+
+func (r result) counts(object int) map[countKey]uint64 {
+	out := map[countKey]uint64{}
+	for _, row := range r.Rows {
+		if g := r.Pages[row.Page]; g.Object == object {
+			out[countKey{g.Index, r.Threads[row.Thread].Rank, int(row.Op)}] += row.Count
+		}
+	}
+	return out
+}
+
+func TestCountsAreExact(t *testing.T) {
+	qemu := emulator(t)
+	app := compile(t, "static", "-fopenmp")
+	r := emulate(t, qemu, nil, app)
+	if r.out != "131072\n" && r.out != "524288\n" {
+		t.Errorf("the program printed %q", r.out)
+	}
+	heap, global := r.object(t, "static.c:11 (grid)"), r.object(t, "table in static.c")
+	var want, have [2]uint64
+	want = [2]uint64{3*65536 + 65536, 65536 + 3*65536}
+	for k, n := range r.counts(heap) {
+		have[k.op] += n
+		if k.op == int(profile.Store) && k.rank == k.page/16 && k.rank != 0 && n != 3*512 {
+			t.Errorf("page %d: %d stores by its owner %d, want %d", k.page, n, k.rank, 3*512)
+		}
+	}
+	if have != want {
+		t.Errorf("loads and stores of the heap object: %d, want %d", have, want)
+	}
+	var stores uint64
+	for k, n := range r.counts(global) {
+		stores += n
+		if k.op != int(profile.Store) || k.rank != k.page/16 && k.page != 0 && k.page%16 != 0 {
+			t.Errorf("table: page %d, rank %d, op %d: %d", k.page, k.rank, k.op, n)
+		}
+	}
+	if stores != 3*65536 {
+		t.Errorf("table: %d stores, want %d", stores, 3*65536)
+	}
+	for _, g := range r.Pages {
+		switch g.Object {
+		case heap:
+			if g.Home != 0 || !g.Serial || r.Regions[g.Region].Name != "grid" || r.Threads[g.Thread].Rank != 0 || g.Place < 0 {
+				t.Fatalf("heap page %+v of region %q", g, r.Regions[g.Region].Name)
+			}
+		case global:
+			if g.Serial || r.Regions[g.Region].Kind != profile.Loop || r.Regions[g.Region].Entries != 3 {
+				t.Fatalf("global page %+v of region %+v", g, r.Regions[g.Region])
+			}
+		}
+	}
+}
+
+func TestSameCountsTwice(t *testing.T) {
+	qemu := emulator(t)
+	app := compile(t, "static", "-fopenmp")
+	var before map[countKey]uint64
+	var dram [2]float64
+	for run := range dram {
+		r := emulate(t, qemu, nil, app)
+		all := map[countKey]uint64{}
+		for i, name := range []string{"static.c:11 (grid)", "table in static.c"} {
+			for k, n := range r.counts(r.object(t, name)) {
+				k.page += i << 20
+				all[k] = n
+			}
+		}
+		if run > 0 && !equal(before, all) {
+			t.Error("counts of two runs differ")
+		}
+		before, dram[run] = all, remoteDRAM(r.Profile)
+	}
+	if math.Abs(dram[0]-dram[1]) > 2 {
+		t.Errorf("remote DRAM accesses of two runs: %.2f %% and %.2f %%", dram[0], dram[1])
+	}
+}
+
+func equal(a, b map[countKey]uint64) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, n := range a {
+		if b[k] != n {
+			return false
+		}
+	}
+	return true
+}
+
+func remoteDRAM(p *profile.Profile) float64 {
+	var remote, all float64
+	for _, r := range p.Rows {
+		g := p.Pages[r.Page]
+		if r.Level == profile.DRAM && g.Home != topo.Unknown {
+			all += float64(r.Count)
+			if g.Home != p.Threads[r.Thread].Node {
+				remote += float64(r.Count)
+			}
+		}
+	}
+	return 100 * remote / all
+}
+
+func TestSampling(t *testing.T) {
+	qemu := emulator(t)
+	app := compile(t, "static", "-fopenmp")
+	sum := func(p *profile.Profile) (n float64) {
+		for _, r := range p.Rows {
+			n += float64(r.Count)
+		}
+		return n
+	}
+	full := emulate(t, qemu, nil, app)
+	some := emulate(t, qemu, func(o *record.Options) { o.Period = 97 }, app)
+	if a, b := sum(full.Profile), sum(some.Profile); math.Abs(a-b) > 0.05*a {
+		t.Errorf("%.0f accesses, %.0f by sampling", a, b)
+	}
+}
+
+func TestSystemCallsTouch(t *testing.T) {
+	qemu := emulator(t)
+	app := compile(t, "calls", "-fopenmp")
+	for _, c := range []struct {
+		what string
+		home topo.NodeID
+	}{
+		{"write", 2}, {"malloc", 2}, {"read", 2}, {"readv", 2}, {"populate", 2}, {"dontneed", 2}, {"mremap", 2}, {"zero", topo.Unknown},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := emulate(t, qemu, nil, app, c.what)
+			found := map[topo.NodeID]int{}
+			for _, row := range r.Rows {
+				// The reads of main at the end are what counts.
+				g := r.Pages[row.Page]
+				if r.Regions[row.Region].Name == "read_all" && r.Objects[g.Object].Kind != profile.Stack && r.Objects[g.Object].Kind != profile.Image {
+					found[g.Home] += int(row.Count)
+				}
+			}
+			if n := found[c.home]; n < 64*64 || len(found) > 1 && n < 64*64 {
+				t.Errorf("reads by home: %v, want %d of home %d", found, 64*64, c.home)
+			}
+		})
+	}
+}
+
+func TestEnds(t *testing.T) {
+	qemu := emulator(t)
+	app := compile(t, "ends")
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh -e\n"+app+" work\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		command   string
+		status    int
+		complete  bool
+		processes int
+		warning   string
+	}{
+		{app + " work", 0, true, 1, ""},
+		{app + " status", 7, true, 1, ""},
+		{app + " segv", 139, false, 1, "signal 11"},
+		{app + " kill", 137, false, 1, "signal 9"},
+		{app + " ill", 132, false, 1, "cannot emulate"},
+		{app + " fork", 0, true, 2, "2 processes ran"},
+		{app + " system", 0, true, 3, "processes ran"},
+		{app + " exec", 0, true, 1, ""},
+		{app + " missing", 9, true, 1, ""},
+		{"env " + app + " work", 0, true, 1, ""},
+		{"env -i " + app + " work", 0, true, 1, ""},
+		{script, 0, true, 2, "processes ran"},
+	} {
+		t.Run(strings.ReplaceAll(filepath.Base(c.command), app, "ends"), func(t *testing.T) {
+			r := emulate(t, qemu, nil, strings.Fields(c.command)...)
+			if r.raw.Status != c.status || r.Run.Complete != c.complete || r.Run.Processes != c.processes {
+				t.Errorf("status %d, complete %v, %d processes, want %d, %v, %d\n%s", r.raw.Status, r.Run.Complete, r.Run.Processes, c.status, c.complete, c.processes, r.out)
+			}
+			if all := strings.Join(r.Warnings, "\n"); c.warning != "" && !strings.Contains(all, c.warning) || c.warning == "" && all != "" {
+				t.Errorf("warnings %q, want %q", all, c.warning)
+			}
+			var stores uint64
+			for i, o := range r.Objects {
+				if !strings.HasPrefix(o.Name, "ends.c:12 (work)") {
+					continue
+				}
+				for k, n := range r.counts(i) {
+					if k.op == int(profile.Store) {
+						stores += n
+					}
+				}
+			}
+			if stores < 4<<17 {
+				t.Errorf("%d stores to the block, want %d or more", stores, 4<<17)
+			}
+		})
+	}
+}
