@@ -18,6 +18,7 @@ type changes struct {
 	written, deleted int
 	failed           []error // at most maxFailures, then only counted
 	failures         int
+	skip             string // a directory whose changes are numaopt's, not the program's
 
 	file *os.File // the entry that content belongs to
 	left int64
@@ -40,8 +41,8 @@ func (c *changes) fail(err error) {
 // returned; there is none today.
 func (c *changes) entry(e entry) error {
 	c.file, c.left, c.at = nil, 0, e
-	for _, p := range notBack {
-		if e.path == p || strings.HasPrefix(e.path, p+"/") {
+	for _, p := range append(notBack, c.skip) {
+		if p != "" && (e.path == p || strings.HasPrefix(e.path, p+"/")) {
 			return nil
 		}
 	}

@@ -33,7 +33,7 @@ func FindKernel(guestDir string) (Kernel, error) {
 	if dir := os.Getenv("NUMAOPT_KERNEL"); dir != "" {
 		k, err := kernelIn(dir, "*")
 		if err != nil {
-			return Kernel{}, fmt.Errorf("NUMAOPT_KERNEL=%s: %w", dir, err)
+			return Kernel{}, fmt.Errorf("NUMAOPT_KERNEL=%s: %w: it must be a directory into which dpkg -x unpacked the package that %s depends on; unset it to have one downloaded", dir, err, kernelPackage)
 		}
 		return k, nil
 	}

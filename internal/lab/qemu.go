@@ -170,10 +170,12 @@ func (g *guest) wait(ctx context.Context, ended <-chan error, result <-chan erro
 		if err == nil || errors.As(err, &said) {
 			return err
 		}
-	case e, ok := <-ended:
-		if ok {
-			err = e
+		// The connection broke because QEMU ended, which knows more of it.
+		select {
+		case err = <-ended:
+		case <-time.After(2 * time.Second):
 		}
+	case err = <-ended:
 		// What the guest said last may still be on its way.
 		select {
 		case said := <-result:
@@ -210,6 +212,9 @@ func (g *guest) start(ctx context.Context) <-chan error {
 			err = ErrNoQEMU
 		} else if text.Len() > 0 {
 			err = fmt.Errorf("%w: %s", errQEMU, lastLine(text.Bytes()))
+			if bytes.Contains(text.Bytes(), []byte("cannot set up guest memory")) {
+				err = fmt.Errorf("%w: give the guest less with --memory", err)
+			}
 		} else {
 			err = errQEMU
 		}
