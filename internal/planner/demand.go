@@ -21,6 +21,7 @@ type demand struct {
 	allLevels bool
 	// byObject lists the pages of each object, ascending by index.
 	byObject [][]int
+	stacks   [][]plan.Frame // by site, as a plan names it
 	canHold  []bool // node has memory
 	known    uint64 // accesses to pages with a known home
 }
@@ -33,6 +34,9 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), byObject: make([][]int, len(p.Objects))}
 	for _, node := range p.Run.Topology.Nodes {
 		d.canHold = append(d.canHold, !node.NoMemory)
+	}
+	for i := range p.Sites {
+		d.stacks = append(d.stacks, d.stack(i))
 	}
 	d.count(in, false)
 	if d.known < opt.MinDRAM*max(1, p.Run.Period) {
@@ -178,7 +182,7 @@ const ownRuntime = "libnumaopt.so"
 func (d *demand) placeable(o *profile.Object) bool {
 	switch o.Kind {
 	case profile.Heap, profile.Mapping:
-		return o.Site >= 0 && len(d.stack(o.Site)) > 0
+		return o.Site >= 0 && len(d.stacks[o.Site]) > 0
 	case profile.Global:
 		name := moduleName(d.p, o.Module)
 		return o.Symbol != "" && name != "" && name != ownRuntime

@@ -62,7 +62,7 @@ func (d *demand) groups() []group {
 			list = append(list, group{objects: []int{i}})
 			continue
 		}
-		stack := d.stack(o.Site)
+		stack := d.stacks[o.Site]
 		key := stackKey(o.Kind, stack)
 		k, ok := at[key]
 		if !ok {
