@@ -22,8 +22,8 @@ type demand struct {
 	// byObject lists the pages of each object, ascending by index.
 	byObject [][]int
 	stacks   [][]plan.Frame // by site, as a plan names it
-	canHold  []bool // node has memory
-	known    uint64 // accesses to pages with a known home
+	canHold  []bool         // node has memory
+	known    uint64         // accesses to pages with a known home
 }
 
 func newDemand(p *profile.Profile, opt Options) (*demand, error) {
