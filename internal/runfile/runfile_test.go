@@ -199,7 +199,11 @@ func TestStore(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(other), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Store(runs["bind"]); err == nil || !strings.Contains(err.Error(), "you alone") {
+	if _, err := storeIn(tmp, nil); err == nil || !strings.Contains(err.Error(), "you alone") {
 		t.Errorf("a directory open to all: %v", err)
+	}
+	t.Setenv("TMPDIR", "/proc") // nothing can be made there
+	if path, err := Store(runs["bind"]); err != nil || !strings.HasPrefix(path, "/dev/shm/") {
+		t.Errorf("no place for temporary files: %s, %v", path, err)
 	}
 }

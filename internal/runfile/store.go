@@ -30,31 +30,45 @@ func Store(r Run) (string, error) {
 	if err := Write(&text, r); err != nil {
 		return "", err
 	}
-	dir, err := storeDir()
+	var failure error
+	for _, parent := range []string{os.TempDir(), "/dev/shm"} { // the first may be full
+		path, err := storeIn(parent, text.Bytes())
+		if err == nil {
+			return path, nil
+		}
+		if failure == nil {
+			failure = err
+		}
+	}
+	return "", fmt.Errorf("run file: %w: TMPDIR names another place for it", failure)
+}
+
+// storeIn writes text to this user's directory in parent.
+func storeIn(parent string, text []byte) (string, error) {
+	dir, err := storeDir(parent)
 	if err != nil {
 		return "", err
 	}
 	sweep(dir, time.Now().Add(-keep))
-	sum := sha256.Sum256(text.Bytes())
+	sum := sha256.Sum256(text)
 	path := filepath.Join(dir, hex.EncodeToString(sum[:12])+".run")
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text.Bytes()) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		now := time.Now()
 		_ = os.Chtimes(path, now, now) // else it is only removed earlier
 		return path, nil
 	}
-	return path, replace(path, text.Bytes())
+	return path, replace(path, text)
 }
 
 // replace writes a file so that readers see all of it or none.
 func replace(path string, text []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
-		return fmt.Errorf("run file: %w", err)
+		return err
 	}
 	defer func() {
 		if err != nil {
 			os.Remove(f.Name())
-			err = fmt.Errorf("run file: %w: TMPDIR names another place for it", err)
 		}
 	}()
 	_, err = f.Write(text)
@@ -65,15 +79,15 @@ func replace(path string, text []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// storeDir returns this user's directory for run files. One that somebody else
-// made or may write to is not used.
-func storeDir() (string, error) {
-	dir, err := filepath.Abs(filepath.Join(os.TempDir(), fmt.Sprintf("numaopt-%d", os.Geteuid())))
+// storeDir returns this user's directory for run files below parent. One that
+// somebody else made or may write to is not used.
+func storeDir(parent string) (string, error) {
+	dir, err := filepath.Abs(filepath.Join(parent, fmt.Sprintf("numaopt-%d", os.Geteuid())))
 	if err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("directory for the run file: %w: TMPDIR names another place for it", err)
+		return "", err
 	}
 	st, err := os.Lstat(dir)
 	if err != nil {
@@ -81,7 +95,7 @@ func storeDir() (string, error) {
 	}
 	owner, ok := st.Sys().(*syscall.Stat_t)
 	if !st.IsDir() || st.Mode().Perm()&0o022 != 0 || !ok || int(owner.Uid) != os.Geteuid() {
-		return "", fmt.Errorf("%s is not a directory that you alone can write to: remove it, or set TMPDIR", dir)
+		return "", fmt.Errorf("%s is not a directory that you alone can write to: remove it", dir)
 	}
 	return dir, nil
 }
@@ -102,7 +116,7 @@ func sweep(dir string, before time.Time) {
 // plainLink returns a path to lib without spaces and colons, at which the dynamic
 // linker splits LD_PRELOAD: a link in this user's directory for run files.
 func plainLink(lib string) (string, error) {
-	dir, err := storeDir()
+	dir, err := storeDir(os.TempDir())
 	if err != nil {
 		return "", err
 	}
