@@ -109,9 +109,8 @@ static uintptr_t host_address(const struct qemu_plugin_hwaddr *hw)
     return host;
 }
 
-/* Finds the node and line of a page that cpu accesses at vaddr. False where it is
- * no node's memory. */
-static bool resolve(struct cpu *c, struct memo *m, uint64_t key, qemu_plugin_meminfo_t info, uint64_t vaddr)
+/* Finds the node and line of the page at vaddr. False where it is no node's memory. */
+static bool resolve(struct memo *m, uint64_t key, qemu_plugin_meminfo_t info, uint64_t vaddr)
 {
     const struct qemu_plugin_hwaddr *hw = qemu_plugin_get_hwaddr(info, vaddr);
     if (!hw || qemu_plugin_hwaddr_is_io(hw))
@@ -123,7 +122,6 @@ static bool resolve(struct cpu *c, struct memo *m, uint64_t key, qemu_plugin_mem
             m->key = key;
             m->line = (n * option.node_bytes + offset) >> NMO_LINE_SHIFT;
             m->node = n;
-            (void)c;
             return true;
         }
     return false;
@@ -268,7 +266,7 @@ static void on_access(unsigned i, qemu_plugin_meminfo_t info, uint64_t vaddr, vo
         return;
     uint64_t page = vaddr >> 12, key = page << GENERATION_BITS | (c->generation & ((1u << GENERATION_BITS) - 1));
     struct memo *m = &c->memo[page % MEMO];
-    if (__builtin_expect(m->key != key, 0) && !resolve(c, m, key, info, vaddr)) {
+    if (__builtin_expect(m->key != key, 0) && !resolve(m, key, info, vaddr)) {
         c->unknown += now == COUNT;
         return;
     }
@@ -311,28 +309,32 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 /* ---- start ---- */
 
-/* Takes one "key=value". Returns 0, or -1. */
+/* The value of "key=value" where arg is of that key, else NULL. */
+static const char *value_of(const char *arg, const char *key)
+{
+    size_t n = strlen(key);
+    return strncmp(arg, key, n) == 0 && arg[n] == '=' ? arg + n + 1 : NULL;
+}
+
+/* Takes one argument. Returns 0, or -1. */
 static int take_option(const char *arg)
 {
-    const char *value = strchr(arg, '=');
-    if (!value)
-        return -1;
-    size_t n = (size_t)(value++ - arg);
-    if (!strncmp(arg, "nodes", n))
+    const char *value;
+    if ((value = value_of(arg, "nodes")))
         option.nodes = (unsigned)strtoul(value, NULL, 10);
-    else if (!strncmp(arg, "cpus", n))
+    else if ((value = value_of(arg, "cpus")))
         option.cpus = (unsigned)strtoul(value, NULL, 10);
-    else if (!strncmp(arg, "node-bytes", n))
+    else if ((value = value_of(arg, "node-bytes")))
         option.node_bytes = strtoull(value, NULL, 10);
-    else if (!strncmp(arg, "l1", n))
+    else if ((value = value_of(arg, "l1")))
         return nmo_cache_parse(value, &option.l1);
-    else if (!strncmp(arg, "l2", n))
+    else if ((value = value_of(arg, "l2")))
         return nmo_cache_parse(value, &option.l2);
-    else if (!strncmp(arg, "llc", n))
+    else if ((value = value_of(arg, "llc")))
         return nmo_cache_parse(value, &option.llc);
-    else if (!strncmp(arg, "out", n))
+    else if ((value = value_of(arg, "out")))
         option.out = strdup(value);
-    else if (!strncmp(arg, "only", n))
+    else if ((value = value_of(arg, "only")))
         option.only = *value == '1';
     else
         return -1;
