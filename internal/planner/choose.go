@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"numaopt/internal/plan"
-	"numaopt/internal/profile"
 	"numaopt/internal/units"
 )
 
@@ -214,6 +213,3 @@ func (d *demand) most(list []unit) []unit {
 func (d *demand) bytes(u *unit) units.Bytes {
 	return units.Bytes(max(1, d.p.Objects[u.objects[0]].Bytes))
 }
-
-// kind is the kind of all objects of a unit.
-func (d *demand) kind(u *unit) profile.Kind { return d.p.Objects[u.objects[0]].Kind }

@@ -266,7 +266,6 @@ func (b *builder) firstTouch() []FirstTouch {
 	}
 	nodes := len(b.p.Run.Topology.Nodes)
 	index := make(map[key]int)
-	var keys []key
 	var list []FirstTouch
 	var ranks []map[int]bool
 	of := make([]int, len(b.p.Pages))
@@ -280,7 +279,7 @@ func (b *builder) firstTouch() []FirstTouch {
 		at, ok := index[k]
 		if !ok {
 			at = len(list)
-			index[k], keys = at, append(keys, k)
+			index[k] = at
 			list = append(list, FirstTouch{
 				Object: b.groups[k.group].Name, Place: b.place(g.Place, g.Region), Loop: b.regionName(g.Region),
 				Serial: k.serial, HomePages: make([]int, nodes),
