@@ -189,6 +189,22 @@ static void count(struct nmo_a_block *b, const struct slot *s, const struct vcpu
     *cell += weight;
 }
 
+static inline struct seen *seen_of(const struct vcpu *v, uint64_t page, uint32_t region)
+{
+    return &v->seen[(page ^ region * 0x9E37u) & (NMO_SEEN - 1)];
+}
+
+/* The sets that a miss will look at, on their way while the counters are found. */
+static inline void prefetch(const struct vcpu *v, uint64_t line)
+{
+    const char *l2 = (const char *)nmo_l2_set(&nmo_model, v->cpu, line);
+    const char *llc = (const char *)nmo_llc_set(&nmo_model, v->node, line);
+    __builtin_prefetch(l2, 1);
+    __builtin_prefetch(llc, 1);
+    __builtin_prefetch(llc + 64, 1);
+    __builtin_prefetch(llc + 128, 1);
+}
+
 static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
 {
     uint32_t flags = __atomic_load_n(&v->flags, __ATOMIC_RELAXED);
@@ -200,7 +216,8 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
     }
     uint64_t page = vaddr >> NMO_PAGE_SHIFT, line = vaddr >> NMO_LINE_SHIFT;
     uint32_t region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
-    struct seen *e = &v->seen[(page ^ region * 0x9E37u) & (NMO_SEEN - 1)];
+    struct seen *e = seen_of(v, page, region);
+    prefetch(v, line);
     if (e->page != page) {
         e->page = page;
         e->slot = nmo_slot(page, &e->dir);
@@ -214,6 +231,7 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
     if (b->live != region || b->page != rec || b->thread != v->thread)
         e->block = b = &nmo_blocks[rec ? block_of(rec, v->thread, region, false) : 0];
     uint32_t *dir = &e->dir[line & 63];
+    __builtin_prefetch(dir, 1);
     if (unlikely(s->flags & NMO_S_ZERO)) {
         line = ZERO_PAGE_LINE | (line & 63);
         dir = &zero_dir[line & 63];
@@ -260,9 +278,17 @@ static inline __attribute__((always_inline)) bool quick(struct vcpu *v, uint64_t
     unsigned w = nmo_find8(set, nmo_line_tag(line));
     if (unlikely(w > 7))
         return false;
-    struct nmo_a_block *b = &nmo_blocks[nmo_set_payload(set, 8)[w]];
-    if (unlikely(b->live != (v->base | ((uint32_t)(code >> 48) & v->fnmask))))
-        return false;
+    uint32_t *known = &nmo_set_payload(set, 8)[w], region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
+    struct nmo_a_block *b = &nmo_blocks[*known];
+    if (unlikely(b->live != region)) {
+        /* Another function than the last one on this line. A line that knows no
+         * block may be of a page whose home is open. */
+        struct seen *e = seen_of(v, vaddr >> NMO_PAGE_SHIFT, region);
+        if (*known == 0 || e->page != vaddr >> NMO_PAGE_SHIFT || e->block->live != region || e->block->thread != v->thread)
+            return false;
+        b = e->block;
+        *known = (uint32_t)(b - nmo_blocks);
+    }
     if (op == NMO_STORE && unlikely(!nmo_set_own(set, 8)[w]))
         return false;
     nmo_set_stamps(set, 8)[w] = (uint32_t)++l1->clock;
