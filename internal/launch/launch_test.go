@@ -203,7 +203,7 @@ func TestResolveHeap(t *testing.T) {
 		{name: "no build id", before: "gcc -g -O2 -fopenmp -Wl,--build-id=none", after: "gcc -g -O2 -fopenmp -Wl,--build-id=none", edit: []string{above, "int x;\n" + above}, want: "moved"},
 		{name: "function renamed", before: "gcc -g -O0 -fopenmp", after: "gcc -g -O0 -fopenmp", edit: []string{"init(", "setup("},
 			left: "init:17 < main:26 is not placed"},
-		{name: "no debug information", before: "gcc -g -O0 -fopenmp", after: "gcc -O0 -fopenmp", want: "", left: "build it with -g"},
+		{name: "no debug information", before: "gcc -g -O0 -fopenmp", after: "gcc -O0 -fopenmp", want: "", left: "so build it with -g"},
 		{name: "two calls on a line", before: "gcc -g -O0 -fopenmp", after: "gcc -g -O0 -fopenmp", edit: []string{above, "int x;\n" + above},
 			want: "moved", left: "new_grid:12 < main:27 is not placed: in the rebuilt program it cannot be told from another"},
 	} {
@@ -352,7 +352,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-func TestRegionsNamed(t *testing.T) {
+func TestRegionsOf(t *testing.T) {
 	app := build(t, t.TempDir(), "app", "gcc -g -O1 -fopenmp")
 	m, err := symbol.Open(app)
 	if err != nil {
@@ -360,15 +360,15 @@ func TestRegionsNamed(t *testing.T) {
 	}
 	want := m.OutlinedLoops()[0].Lo
 	for _, name := range []string{"main", "main._omp_fn.0", "grid.c:29", "grid.c:29 (main)"} {
-		got, err := RegionsNamed(app, []string{name})
+		got, err := RegionsOf([]string{app}, os.Environ(), []string{name}, new(symbol.Table))
 		if err != nil || len(got) != 1 || got[0].Offset != want || got[0].Path != app {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, err := RegionsNamed(app, []string{"main", "sweep"}); err == nil || !strings.Contains(err.Error(), `"sweep": there are grid.c:29 (main)`) {
+	if _, err := RegionsOf([]string{app}, os.Environ(), []string{"main", "sweep"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), `"sweep": there are grid.c:29 (main)`) {
 		t.Errorf("unknown name: %v", err)
 	}
-	if _, err := RegionsNamed("/no/such/file", []string{"main"}); err == nil {
-		t.Error("no error for a missing file")
+	if _, err := RegionsOf([]string{"sh"}, os.Environ(), []string{"main"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), "no OpenMP loops") {
+		t.Errorf("a program without loops: %v", err)
 	}
 }

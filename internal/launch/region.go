@@ -9,17 +9,11 @@ import (
 	"numaopt/internal/symbol"
 )
 
-// RegionsNamed returns the entries of the parallel loops of an ELF file that names
-// mean: each name is a function that contains loops, the symbol of an outlined
+// RegionsOf returns the entries of the parallel loops that names mean, in the
+// program of a command, what it starts where it is a wrapper, and the libraries of
+// both: each name is a function that contains loops, the symbol of an outlined
 // function, "file.c:42", or "file.c:42 (f)". A name without a loop is an error
 // that lists the loops there are.
-func RegionsNamed(binary string, names []string) ([]FuncOffset, error) {
-	var table symbol.Table
-	return regions([]string{binary}, names, &table)
-}
-
-// RegionsOf is RegionsNamed for the program of a command, what it starts where it
-// is a wrapper, and the libraries of both.
 func RegionsOf(command, environ, names []string, table *symbol.Table) ([]FuncOffset, error) {
 	return regions(newFiles(command, environ, nil, table).closure(), names, table)
 }

@@ -140,7 +140,7 @@ func (r *resolver) frames(items []item) ([][]runfile.Span, error) {
 	}
 	spans := first.file.Spans(chain)
 	if len(spans) == 0 {
-		return nil, fmt.Errorf("%s was rebuilt, and has no %s at %s", first.file.Path(), place(chain[0]), where(first.file))
+		return nil, fmt.Errorf("%s was rebuilt, and %s is not found in it: %s", first.file.Path(), place(chain[0]), cure(first.file))
 	}
 	module := r.module(first.file.Path(), first.file.BuildID())
 	var failure error
@@ -168,12 +168,12 @@ func place(l ident.Location) string {
 	return symbol.Name(ident.Code{Module: -1, Inlined: []ident.Location{l}}, nil)
 }
 
-// where says what a file's places were looked up in.
-func where(file *symbol.Module) string {
+// cure says what helps where a place is not found.
+func cure(file *symbol.Module) string {
 	if file.HasDebug() {
-		return "that distance from the function's beginning"
+		return "the function was edited, so profile it again"
 	}
-	return "all that could be told: it has no debug information (build it with -g)"
+	return "it has no debug information, so build it with -g"
 }
 
 // dropAmbiguous leaves out heap objects and mappings that the runtime could not

@@ -39,9 +39,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		m.Variables()
-		for _, l := range m.OutlinedLoops() {
-			m.LineRanges(l.Function, l.File, l.Line)
-		}
+		m.OutlinedLoops()
 		for i, fn := range m.Functions() {
 			if i > 100 {
 				break

@@ -7,16 +7,6 @@ import (
 	"numaopt/internal/ident"
 )
 
-// LineRanges returns the addresses [lo, hi) of the code that comes from a line
-// of a file in a function, inlined copies included, by ascending lo.
-func (m *Module) LineRanges(function, file string, line int) [][2]uint64 {
-	var out [][2]uint64
-	for _, s := range m.search([]ident.Location{{Function: function, File: file, Line: line}}, true) {
-		out = append(out, [2]uint64{s.Lo, s.Hi})
-	}
-	return out
-}
-
 // Span is code [Lo, Hi) that comes from a chain of places.
 type Span struct {
 	Lo, Hi uint64
@@ -38,11 +28,6 @@ func (m *Module) Spans(chain []ident.Location) []Span {
 	if len(chain) == 0 {
 		return nil
 	}
-	return m.search(chain, false)
-}
-
-// search is Spans, or anywhere for the first place alone.
-func (m *Module) search(chain []ident.Location, anywhere bool) []Span {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.load()
@@ -52,7 +37,7 @@ func (m *Module) search(chain []ident.Location, anywhere bool) []Span {
 		d.lines(u)
 		if u.mentions(base) {
 			d.parse(u)
-			d.spans(u, chain, anywhere, byFile)
+			d.spans(u, chain, byFile)
 		}
 	}
 	found := byFile[chain[0].File]
@@ -76,7 +61,7 @@ func (u *unit) mentions(base string) bool {
 }
 
 // spans adds the spans of a unit that fit chain to byFile.
-func (d *debugInfo) spans(u *unit, chain []ident.Location, anywhere bool, byFile map[string][]Span) {
+func (d *debugInfo) spans(u *unit, chain []ident.Location, byFile map[string][]Span) {
 	for i := range u.scopes {
 		fn := d.subprogramOf(u, &u.scopes[i])
 		if fn == nil {
@@ -87,7 +72,7 @@ func (d *debugInfo) spans(u *unit, chain []ident.Location, anywhere bool, byFile
 			continue
 		}
 		places, ok := d.inlinedAt(u, i, chain)
-		if !ok && !anywhere {
+		if !ok {
 			continue
 		}
 		own := u.scopes[i].ranges

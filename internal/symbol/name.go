@@ -35,39 +35,6 @@ var (
 	fortranModule = regexp.MustCompile(`^__([a-z][a-z0-9_]*)_MOD_([a-z0-9_]+)$`)
 )
 
-// NameStack returns how a person recognises a call stack, innermost frame first:
-// by its first place that is neither in a library of a language nor in a wrapper
-// of an allocator, else by its innermost frame.
-func NameStack(frames []ident.Code, modules []ident.Module) string {
-	for _, f := range frames {
-		if f.Module >= 0 && f.Module < len(modules) && systemLibrary.MatchString(filepath.Base(modules[f.Module].Path)) {
-			continue
-		}
-		if len(f.Inlined) == 0 {
-			if !wrapper.MatchString(Demangle(f.Symbol)) {
-				return Name(f, modules)
-			}
-			continue
-		}
-		for i, l := range f.Inlined {
-			if !l.System() && !strings.HasPrefix(l.Function, "operator new") && !wrapper.MatchString(l.Function) {
-				f.Inlined = f.Inlined[i:]
-				return Name(f, modules)
-			}
-		}
-	}
-	if len(frames) == 0 {
-		return "?"
-	}
-	return Name(frames[0], modules)
-}
-
-var (
-	systemLibrary = regexp.MustCompile(`^(lib(c|m|stdc\+\+|c\+\+|c\+\+abi|gomp|omp|iomp5|gfortran|gcc_s|pthread|numaopt|quadmath)[-.]|ld-linux)`)
-	// wrapper matches functions that programs put around malloc.
-	wrapper = regexp.MustCompile(`(?i)^_*(x|my|safe|ck|checked|try|do)?_?(malloc|calloc|realloc|memalign|aligned_alloc|alloc|valloc|posix_memalign)$`)
-)
-
 // Name returns how a person recognises a code location: `grid.c:42 (init)`,
 // else `app+0x1234 (init)`, else `app+0x1234`. modules are those that
 // code.Module counts in.
