@@ -23,12 +23,24 @@ static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nm
         nmo_warn("too many live objects: the rest is neither followed nor read back", "");
 }
 
+/* A block at an address that is still known was given back behind our back. */
+static void forget_stale(uintptr_t addr) {
+    struct nmo_live live;
+    if (NMO_LIKELY(!nmo_live_known(addr)) || !nmo_live_take(addr, &live))
+        return;
+    __atomic_fetch_sub(&nmo_place_ranges, live.ranges, __ATOMIC_RELAXED);
+    if (nmo_track)
+        nmo_track_free(&live);
+}
+
 static void made(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, enum nmo_kind kind, bool place) {
     int keep = errno;
     nmo_self.quiet = true;
     struct nmo_site *site = nmo_stack_site(caller);
     struct nmo_live live = {.addr = addr, .bytes = bytes};
     if (site) {
+        if (bytes >= NMO_SMALL)
+            forget_stale(addr);
         if (nmo_track)
             nmo_track_alloc(site, addr, bytes, kind, &live);
         if (!nmo_track || bytes >= NMO_SMALL)

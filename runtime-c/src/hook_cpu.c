@@ -87,6 +87,10 @@ const uint64_t *nmo_view_attr(const void *attr) {
     return i < 0 ? NULL : attrs[i].mask;
 }
 
+void nmo_view_attr_child(void) {
+    attr_lock = (nmo_lock){0};
+}
+
 static void forget_attr(const pthread_attr_t *attr) {
     nmo_lock_take(&attr_lock);
     int i = find_attr(attr);

@@ -39,7 +39,9 @@ NMO_EXPORT void *mmap64(void *at, size_t bytes, int prot, int flags, int fd, off
 }
 
 NMO_EXPORT int munmap(void *at, size_t bytes) {
-    if (nmo_state == NMO_READY && nmo_live_known((uintptr_t)at))
+    /* Cutting off the head, to align the rest, leaves the object. */
+    uint64_t known = nmo_state == NMO_READY ? nmo_live_bytes((uintptr_t)at) : 0;
+    if (known && bytes + 4095 >= known)
         nmo_alloc_gone((uintptr_t)at);
     return result(nmo_sys_call(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0)) == MAP_FAILED ? -1 : 0;
 }

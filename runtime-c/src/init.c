@@ -23,7 +23,21 @@ enum nmo_state nmo_state = NMO_BOOT;
 const struct nmo_sys *nmo_sys = &nmo_sys_linux;
 int nmo_pid;
 
+static void before_fork(void) {
+    nmo_module_before_fork();
+    nmo_stack_before_fork();
+    nmo_thread_before_fork();
+}
+
 static void after_fork(void) {
+    nmo_thread_after_fork();
+    nmo_stack_after_fork();
+    nmo_module_after_fork();
+}
+
+static void in_child(void) {
+    after_fork();
+    nmo_view_attr_child();
     if (nmo_state != NMO_READY)
         return;
     nmo_pid = nmo_sys_pid();
@@ -80,7 +94,7 @@ static void start(const char *path) {
         nmo_warn("no memory for the table of objects: nothing is placed", "");
     nmo_state = NMO_READY;
     nmo_thread_init();
-    pthread_atfork(NULL, NULL, after_fork);
+    pthread_atfork(before_fork, after_fork, in_child);
     nmo_object_init();
     if (nmo_track)
         nmo_malloc_watch_free();

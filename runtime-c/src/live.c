@@ -71,6 +71,12 @@ bool nmo_live_known(uintptr_t addr) {
     return addr > BUSY && table && find(addr, &at);
 }
 
+uint64_t nmo_live_bytes(uintptr_t addr) {
+    size_t at;
+    const struct nmo_live *slot = addr > BUSY && table ? find(addr, &at) : NULL;
+    return slot ? slot->bytes : 0;
+}
+
 bool nmo_live_take(uintptr_t addr, struct nmo_live *out) {
     size_t at;
     if (addr <= BUSY || !table)

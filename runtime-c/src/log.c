@@ -122,6 +122,11 @@ void nmo_warn(const char *kind, const char *detail) {
         nmo_emu(NMO_NOTE, (uintptr_t)warnings[i].text, 0, 0, 0, 0);
 }
 
+void nmo_warn_child(void) {
+    warn_lock = (nmo_lock){0};
+    nwarnings = 0;
+}
+
 int nmo_warn_count(void) {
     return nwarnings;
 }

@@ -188,6 +188,15 @@ bool nmo_module_scan(void) {
     return result;
 }
 
+void nmo_module_before_fork(void) {
+    while (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE))
+        nmo_sys_yield();
+}
+
+void nmo_module_after_fork(void) {
+    __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
+}
+
 /* dlopen itself allocates before it is done, so one look is not enough. */
 int nmo_module_pending;
 

@@ -101,6 +101,7 @@ const char *nmo_errno_name(long err); /* "EPERM"; positive errno */
 void nmo_warn(const char *kind, const char *detail);
 /* One line on stderr at once. */
 void nmo_say(const char *line);
+void nmo_warn_child(void); /* after fork: what the parent said is the parent's */
 int nmo_warn_count(void);
 const char *nmo_warn_text(int i);
 unsigned nmo_warn_times(int i);
@@ -205,6 +206,9 @@ struct nmo_loaded {
  * files, resolves modules, only-regions and globals of the run. Takes the
  * loader's lock. */
 bool nmo_module_scan(void);
+/* Around fork: no thread of ours is in the loader, or halfway in a table. */
+void nmo_module_before_fork(void);
+void nmo_module_after_fork(void);
 /* Files may have been loaded since: look again now, and soon. */
 extern int nmo_module_pending;
 void nmo_module_refresh(void);
@@ -238,6 +242,9 @@ struct nmo_site {
 /* The site of a caller, NULL where tables are full. */
 struct nmo_site *nmo_stack_site(const struct nmo_caller *caller);
 
+void nmo_stack_before_fork(void);
+void nmo_stack_after_fork(void);
+
 /* ---- object.c: addresses and stacks to objects of the plan -------------------------- */
 
 /* Prepares the filters below. */
@@ -266,6 +273,8 @@ bool nmo_live_add(const struct nmo_live *live);
 bool nmo_live_take(uintptr_t addr, struct nmo_live *out);
 /* True if the block at addr may be known: a quick look, no false negatives. */
 bool nmo_live_known(uintptr_t addr);
+/* Size of the block that begins at addr, 0 if there is none. pre: the caller owns it. */
+uint64_t nmo_live_bytes(uintptr_t addr);
 void nmo_live_each(void (*call)(const struct nmo_live *live));
 extern uint64_t nmo_live_count;
 
@@ -310,6 +319,8 @@ int nmo_thread_claim(void);
 void nmo_thread_unclaim(int rank);
 void nmo_thread_begin(int rank, uintptr_t start);
 void nmo_thread_end(void);
+void nmo_thread_before_fork(void);
+void nmo_thread_after_fork(void);
 void nmo_thread_child(void); /* after fork, in the child */
 /* Sets the region of the caller; returns the outer one, for nmo_thread_leave. */
 uintptr_t nmo_thread_enter(uintptr_t fn, bool master);
@@ -344,6 +355,7 @@ int nmo_view_line(const uint64_t *mask, int rank);
 /* The mask that the program put into thread attributes, NULL is none; and a
  * thread of that mask is about to be created. */
 const uint64_t *nmo_view_attr(const void *attr);
+void nmo_view_attr_child(void);
 void nmo_view_born(int rank, const uint64_t *mask);
 /* Reports a binding by the program that has lasted until now: runtimes bind for
  * a moment to look at the machine. */

@@ -71,6 +71,14 @@ static struct nmo_site *find_site(const uintptr_t *frames, uint32_t n) {
     return site;
 }
 
+void nmo_stack_before_fork(void) {
+    nmo_lock_take(&site_lock);
+}
+
+void nmo_stack_after_fork(void) {
+    nmo_lock_release(&site_lock);
+}
+
 /* ---- call stacks: what was found before ---- */
 
 /* A call stack and the words of memory from which it was read. Where those are

@@ -5,6 +5,7 @@
 #include "../plugin/wire.h"
 
 static int finished;
+static bool forked;
 
 static void end_block(const struct nmo_live *live) {
     if (live->object)
@@ -125,6 +126,13 @@ static void write_summary(void) {
     nmo_sys_unmap(text.to, bytes);
 }
 
+static bool nothing_to_say(void) {
+    for (int i = 0; i < nmo_run.nobjects; i++)
+        if (nmo_run.objects[i].instances)
+            return false;
+    return !nmo_warn_count();
+}
+
 void nmo_stats_finish(void) {
     if (nmo_state != NMO_READY || nmo_sys_pid() != nmo_pid || __atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL))
         return;
@@ -137,15 +145,20 @@ void nmo_stats_finish(void) {
         nmo_live_each(end_block);
         end_globals();
     }
-    if (nmo_run.summary)
+    if (forked && nothing_to_say())
+        ;
+    else if (nmo_run.summary)
         write_summary();
     else if (!nmo_track)
         say();
     nmo_self.quiet = false;
 }
 
+/* A forked child counts for itself. */
 void nmo_stats_child(void) {
     finished = 0;
+    forked = true;
+    nmo_warn_child();
     for (int i = 0; i < nmo_run.nobjects; i++) {
         struct nmo_object *o = &nmo_run.objects[i];
         o->instances = o->pages = o->touched_seen = o->on_plan = o->moved = o->recycled = 0;

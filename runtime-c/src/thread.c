@@ -199,12 +199,19 @@ int nmo_thread_threads(void) {
     return most_in_use;
 }
 
+void nmo_thread_before_fork(void) {
+    nmo_lock_take(&rank_lock);
+}
+
+void nmo_thread_after_fork(void) {
+    nmo_lock_release(&rank_lock);
+}
+
 /* Only the forking thread is left; it is rank 0 of its own process and gets
  * back what the program sees as its affinity. */
 void nmo_thread_child(void) {
     struct nmo_rank mine = {0};
     int rank = nmo_self.rank1 - 1;
-    rank_lock = (nmo_lock){0};
     if (rank >= 0)
         nmo_mem_copy(&mine, &nmo_ranks[rank], sizeof mine);
     for (int i = 0; i < NMO_MAX_RANKS; i++)
