@@ -28,6 +28,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define NMO_INLINE static inline __attribute__((always_inline))
+
 #define NMO_LINE_SHIFT 6
 #define NMO_CACHE_MAX_WAYS 32
 #define NMO_CACHE_MAX_CPUS 1024
@@ -189,7 +191,7 @@ static inline uint32_t *nmo_llc_set(const struct nmo_cache_model *m, unsigned no
 }
 
 /* The way of 8 that has the tag, or 8 and more. */
-static inline unsigned nmo_find8(const uint32_t *tags, uint32_t tag)
+NMO_INLINE unsigned nmo_find8(const uint32_t *tags, uint32_t tag)
 {
     __m128i t = _mm_set1_epi32((int)tag);
     __m128i a = _mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags), t);
@@ -200,7 +202,7 @@ static inline unsigned nmo_find8(const uint32_t *tags, uint32_t tag)
 
 /* The way that has the tag, or >= ways. Padding ways keep tag 0 and are never
  * filled, so that only a search for 0 could meet them. */
-static inline unsigned nmo_find(const uint32_t *tags, unsigned ways, uint32_t tag)
+NMO_INLINE unsigned nmo_find(const uint32_t *tags, unsigned ways, uint32_t tag)
 {
     if (ways == 8)
         return nmo_find8(tags, tag);
@@ -229,7 +231,7 @@ static inline __m128i nmo_ages(const uint32_t *tags, const uint32_t *stamps, __m
 }
 
 /* The way of 8 or 16 to fill, without a branch. */
-static inline unsigned nmo_victim_wide(const uint32_t *tags, const uint32_t *stamps, unsigned ways, uint32_t clock)
+NMO_INLINE unsigned nmo_victim_wide(const uint32_t *tags, const uint32_t *stamps, unsigned ways, uint32_t clock)
 {
     __m128i now = _mm_set1_epi32((int)clock), a[4], m;
     a[0] = nmo_ages(tags, stamps, now);
@@ -249,7 +251,7 @@ static inline unsigned nmo_victim_wide(const uint32_t *tags, const uint32_t *sta
 }
 
 /* The way to fill: an invalid one, else the least recently used. */
-static inline unsigned nmo_victim(const uint32_t *tags, const uint32_t *stamps, unsigned ways, uint32_t now)
+NMO_INLINE unsigned nmo_victim(const uint32_t *tags, const uint32_t *stamps, unsigned ways, uint32_t now)
 {
     if (ways == 8 || ways == 16)
         return nmo_victim_wide(tags, stamps, ways, now);
@@ -370,11 +372,11 @@ static inline bool nmo_dir_load(struct nmo_cache_model *m, unsigned cpu, uint32_
 }
 
 /* Looks a line up in the node's LLC and fills it there on a miss. */
-static inline bool nmo_llc_hit(struct nmo_cache_model *m, unsigned node, uint64_t line, uint32_t tag)
+NMO_INLINE bool nmo_llc_hit(struct nmo_cache_model *m, unsigned node, uint64_t line, uint32_t tag, unsigned ways)
 {
-    uint32_t *set = nmo_llc_set(m, node, line), *lock = nmo_set_lock(set, m->padded[NMO_LLC]);
-    uint32_t *stamps = nmo_set_stamps(set, m->padded[NMO_LLC]);
-    unsigned ways = m->ways[NMO_LLC];
+    unsigned padded = (ways + 3) & ~3u;
+    uint32_t *set = nmo_llc_set(m, node, line), *lock = nmo_set_lock(set, padded);
+    uint32_t *stamps = nmo_set_stamps(set, padded);
     nmo_lock(lock);
     uint32_t now = ++lock[1];
     unsigned w = nmo_find(set, ways, tag);
@@ -388,32 +390,42 @@ static inline bool nmo_llc_hit(struct nmo_cache_model *m, unsigned node, uint64_
     return hit;
 }
 
+/* nmo_cache_miss for known numbers of ways. */
+NMO_INLINE enum nmo_level nmo_miss_of(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag, bool is_store,
+                                      uint32_t *dir, unsigned *way, unsigned ways1, unsigned ways2, unsigned ways3)
+{
+    unsigned padded1 = (ways1 + 3) & ~3u, padded2 = (ways2 + 3) & ~3u;
+    struct nmo_l1 *l1 = nmo_cache_l1(m, cpu);
+    uint32_t now = (uint32_t)l1->clock, *l2 = nmo_l2_set(m, cpu, line);
+    uint32_t *stamps = nmo_set_stamps(l2, padded2);
+    enum nmo_level level = NMO_L2;
+    unsigned w = nmo_find(l2, ways2, tag);
+    if (w >= ways2) {
+        level = nmo_llc_hit(m, m->node_of[cpu], line, tag, ways3) ? NMO_LLC : NMO_DRAM;
+        w = nmo_victim(l2, stamps, ways2, now);
+        __atomic_store_n(&l2[w], tag, __ATOMIC_RELAXED);
+    }
+    stamps[w] = now;
+    bool own = is_store ? nmo_dir_store(m, cpu, dir, line, tag) : nmo_dir_load(m, cpu, dir, line, tag);
+    uint32_t *set = nmo_l1_set(m, l1, line);
+    stamps = nmo_set_stamps(set, padded1);
+    w = nmo_victim(set, stamps, ways1, now);
+    __atomic_store_n(&set[w], tag, __ATOMIC_RELAXED);
+    stamps[w] = now;
+    nmo_set_own(set, padded1)[w] = own;
+    *way = w;
+    return level;
+}
+
 /* An access that missed cpu's L1: finds the level that serves it and fills L1
  * (its way to *way; the payload there is the caller's to set), L2 and LLC.
  * pre: the caller has advanced l1->clock and looked in the L1. */
 static inline enum nmo_level nmo_cache_miss(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag,
                                             bool is_store, uint32_t *dir, unsigned *way)
 {
-    struct nmo_l1 *l1 = nmo_cache_l1(m, cpu);
-    uint32_t now = (uint32_t)l1->clock, *l2 = nmo_l2_set(m, cpu, line);
-    uint32_t *stamps = nmo_set_stamps(l2, m->padded[NMO_L2]);
-    enum nmo_level level = NMO_L2;
-    unsigned w = nmo_find(l2, m->ways[NMO_L2], tag);
-    if (w >= m->ways[NMO_L2]) {
-        level = nmo_llc_hit(m, m->node_of[cpu], line, tag) ? NMO_LLC : NMO_DRAM;
-        w = nmo_victim(l2, stamps, m->ways[NMO_L2], now);
-        __atomic_store_n(&l2[w], tag, __ATOMIC_RELAXED);
-    }
-    stamps[w] = now;
-    bool own = is_store ? nmo_dir_store(m, cpu, dir, line, tag) : nmo_dir_load(m, cpu, dir, line, tag);
-    uint32_t *set = nmo_l1_set(m, l1, line);
-    stamps = nmo_set_stamps(set, m->padded[NMO_L1]);
-    w = nmo_victim(set, stamps, m->ways[NMO_L1], now);
-    __atomic_store_n(&set[w], tag, __ATOMIC_RELAXED);
-    stamps[w] = now;
-    nmo_set_own(set, m->padded[NMO_L1])[w] = own;
-    *way = w;
-    return level;
+    if (m->ways[NMO_L1] == 8 && m->ways[NMO_L2] == 8 && m->ways[NMO_LLC] == 16)
+        return nmo_miss_of(m, cpu, line, tag, is_store, dir, way, 8, 8, 16);
+    return nmo_miss_of(m, cpu, line, tag, is_store, dir, way, m->ways[NMO_L1], m->ways[NMO_L2], m->ways[NMO_LLC]);
 }
 
 /* One access by cpu to line (line < dense_lines), in one call; for callers that
