@@ -175,8 +175,9 @@ func (m Matrix) Imbalance() float64 {
 }
 
 // MatchPct is the share, in [0,100], of DRAM accesses outside stacks and image
-// that fall in an object somebody can find in the source: a heap site or a
-// mapping with a call stack, a global with a symbol. NaN without such accesses.
+// that fall in an object somebody can find: a heap site or a mapping with a call
+// stack, a global with a symbol or, in a stripped file, with its module and
+// offset. NaN without such accesses.
 func MatchPct(p *profile.Profile) float64 {
 	var matched, all uint64
 	for o, t := range ByObject(p) {
@@ -192,13 +193,14 @@ func MatchPct(p *profile.Profile) float64 {
 	return Pct(matched, all)
 }
 
-// Matched reports whether o can be found in the source of the program.
+// Matched reports whether o can be found in the program: by a call stack, by a
+// symbol, or by module and offset where the file has no symbols.
 func Matched(p *profile.Profile, o *profile.Object) bool {
 	switch o.Kind {
 	case profile.Heap, profile.Small, profile.Mapping:
 		return o.Site >= 0 && len(p.Sites[o.Site].Frames) > 0 || o.File != ""
 	case profile.Global:
-		return o.Symbol != "" || o.File != ""
+		return o.Symbol != "" || o.File != "" || o.Module >= 0
 	}
 	return false
 }

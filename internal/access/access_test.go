@@ -91,6 +91,14 @@ func TestMatchAndCoverage(t *testing.T) {
 	if got := MatchPct(p); got != 80 {
 		t.Errorf("match rate %v, want 80", got)
 	}
+	v := &p.Objects[1] // a stripped file: module and offset find it, nothing else does
+	v.Symbol, v.File, v.Module, v.Offset = "", "", 0, 0x4000
+	if got := MatchPct(p); got != 80 {
+		t.Errorf("match rate with a nameless global %v, want 80", got)
+	}
+	if v.Module = -1; MatchPct(p) != 60 {
+		t.Errorf("match rate with a global of no module %v, want 60", MatchPct(p))
+	}
 	if got, want := CoveragePct(p), 100*6.0/7; got != want {
 		t.Errorf("coverage %v, want %v", got, want)
 	}
