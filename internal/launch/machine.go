@@ -8,6 +8,7 @@ import (
 	"numaopt/internal/plan"
 	"numaopt/internal/runfile"
 	"numaopt/internal/topo"
+	"numaopt/internal/units"
 )
 
 // machine fills in the run's nodes and CPUs. The nodes of a run are those with
@@ -99,7 +100,8 @@ func Pinned(environ []string) string {
 }
 
 // distribute sets the policy of o for a machine of to nodes; d was made for from
-// nodes. Node n becomes n*to/from; relative distributions stay as they are.
+// nodes. Node n becomes n*to/from; relative distributions stay as they are, and
+// a round of blocks stays as long as it is.
 func distribute(o *runfile.Object, d plan.Distribution, from, to int) error {
 	if from < 1 {
 		from = to
@@ -114,7 +116,10 @@ func distribute(o *runfile.Object, d plan.Distribution, from, to int) error {
 	case plan.Interleave:
 		o.Mask = mask(d.Nodes, from, to)
 	case plan.BlockCyclic:
-		o.Block = uint64(d.Block)
+		round := uint64(d.Block) * uint64(from)
+		if o.Block = round / uint64(to); o.Block*uint64(to) != round || o.Block%units.PageSize != 0 {
+			return fmt.Errorf("its blocks of %v for %d nodes cannot be cut at pages for %d: profile the program on this many", d.Block, from, to)
+		}
 	case plan.XWise:
 	case plan.Pages:
 		o.Map = scaleRuns(d.Map, from, to)
@@ -147,15 +152,19 @@ func mask(nodes []int, from, to int) uint64 {
 }
 
 // scaleRuns maps the nodes of a page map; neighbouring runs that meet on a node
-// are joined.
+// are joined. Where a node becomes several, its runs are cut into as many parts.
 func scaleRuns(runs plan.Runs, from, to int) []runfile.Pages {
 	var out []runfile.Pages
 	for _, r := range runs {
-		node := -1
-		if r.Node >= 0 {
-			node = scale(r.Node, from, to)
+		if r.Node < 0 {
+			out = appendRun(out, -1, r.Count)
+			continue
 		}
-		out = appendRun(out, node, r.Count)
+		first := scale(r.Node, from, to)
+		parts := max(1, (r.Node+1)*to/from-first)
+		for k := range parts {
+			out = appendRun(out, first+k, (k+1)*r.Count/parts-k*r.Count/parts)
+		}
 	}
 	return out
 }
@@ -175,6 +184,9 @@ func touched(runs plan.Runs) []runfile.Pages {
 
 // appendRun appends a run, to the last one where it has the same node.
 func appendRun(out []runfile.Pages, node, count int) []runfile.Pages {
+	if count == 0 {
+		return out
+	}
 	if n := len(out); n > 0 && out[n-1].Node == node {
 		out[n-1].Count += count
 		return out

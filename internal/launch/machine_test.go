@@ -12,6 +12,7 @@ import (
 	"numaopt/internal/plan"
 	"numaopt/internal/runfile"
 	"numaopt/internal/topo"
+	"numaopt/internal/units"
 )
 
 func TestMachine(t *testing.T) {
@@ -123,7 +124,36 @@ func TestScaling(t *testing.T) {
 			t.Fatalf("mask of %v of %d is %#x", nodes, from, m)
 		}
 	}
+	if d := cmp.Diff([]runfile.Pages{{Node: 0, Count: 2}, {Node: 1, Count: 3}, {Node: -1, Count: 4}, {Node: 3, Count: 1}}, scaleRuns(plan.Runs{{Node: 0, Count: 5}, {Node: -1, Count: 4}, {Node: 1, Count: 1}}, 2, 4)); d != "" {
+		t.Errorf("runs of 2 nodes on 4 (-want +got):\n%s", d)
+	}
 	if m := mask([]int{1}, 2, 4); m != 0b1100 {
 		t.Errorf("node 1 of 2 is %#b of 4", m)
+	}
+}
+
+// TestBlocks: a round of blocks is as long on any number of nodes, or the object
+// is left out by name.
+func TestBlocks(t *testing.T) {
+	for _, c := range []struct {
+		block    int // pages
+		from, to int
+		want     uint64 // bytes
+	}{
+		{1, 4, 4, 4096}, {1, 4, 2, 8192}, {6, 4, 8, 12288}, {3, 4, 3, 16384},
+		{1, 4, 8, 0}, {1, 4, 3, 0}, {3, 2, 4, 0},
+	} {
+		var o runfile.Object
+		d := plan.Distribution{Policy: plan.BlockCyclic, Block: units.Bytes(c.block) * units.PageSize}
+		err := distribute(&o, d, c.from, c.to)
+		if (err == nil) != (c.want > 0) || err == nil && o.Block != c.want || err != nil && !strings.Contains(err.Error(), "profile the program on this many") {
+			t.Errorf("%+v: block %d, %v", c, o.Block, err)
+		}
+		for page := 0; err == nil && c.from%c.to == 0 && page < 64; page++ {
+			was, is := d.Home(page, 64, c.from), uint64(page)*units.PageSize/o.Block%uint64(c.to)
+			if int(is) != scale(was, c.from, c.to) {
+				t.Errorf("%+v: page %d was on node %d of %d, and is on %d", c, page, was, c.from, is)
+			}
+		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // fit finds the simplest distribution for u that is as good as the best page
-// map within the tolerance.
+// map within the tolerance. For x-wise that is Options.Relative.
 func (d *demand) fit(u *unit) {
 	u.before, _, u.all = d.totals(u.cells)
 	best := d.pageMap(u)
@@ -19,11 +19,25 @@ func (d *demand) fit(u *unit) {
 	least := d.evaluate(u, best)
 	u.place, u.after = best, least
 	for _, c := range d.candidates(u, best) {
-		if after := d.evaluate(u, c); after <= u.before && d.close(after, least, u.all) {
+		after := d.evaluate(u, c)
+		if after > u.before {
+			continue
+		}
+		if d.close(after, least, u.all) || c.Policy == plan.XWise && d.relative(u, after, least) {
 			u.place, u.after = c, after
 			return
 		}
 	}
+}
+
+// relative reports whether u, with after remote accesses where least are
+// possible, loses no more than Options.Relative, and but a tenth of its saving.
+func (d *demand) relative(u *unit, after, least uint64) bool {
+	if after <= least {
+		return true
+	}
+	lost := after - least
+	return float64(lost) <= d.opt.Relative/100*float64(u.all) && 10*lost <= u.before-least
 }
 
 // evaluate is the remote accesses to u under dist.
@@ -99,12 +113,14 @@ const maxCycles = 64
 
 // blocks guesses the blocks, in pages, of a block-cyclic distribution: the
 // lengths of the first runs of the best map, and what cuts the object into whole
-// rounds.
+// rounds. It goes round the nodes twice at least: what goes round once is cut by
+// the object's size, and a block in bytes would be wrong at any other size, where
+// a page map is stretched.
 func blocks(best plan.Runs, pages, nodes int) []int {
 	var list []int
 	seen := make(map[int]bool)
 	add := func(b int) {
-		if b > 0 && b*nodes < pages && !seen[b] {
+		if b > 0 && 2*b*nodes <= pages && !seen[b] {
 			seen[b] = true
 			list = append(list, b)
 		}

@@ -103,6 +103,31 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestRelative: what goes round the nodes once is put in words that hold at any
+// size and for any number of nodes, even where they are off by a page.
+func TestRelative(t *testing.T) {
+	parts := func(first, second, third, fourth string) *profile.Profile {
+		return profiletest.Draw(4, 1, picture("u heap", first+" x 0!1 900 0 0 0", second+" x 0!1 0 900 0 0", third+" x 0!1 0 0 900 0", fourth+" x 0!1 0 0 0 900", "1 x "))
+	}
+	for _, c := range []struct {
+		name string
+		p    *profile.Profile
+		want string
+	}{
+		{"parts that end within a page", parts("78", "78", "78", "78"), "u x-wise"},
+		{"the first parts are a row longer", parts("80", "80", "79", "79"), "u x-wise"},
+		{"too far off for x-wise", parts("20", "20", "20", "17"), "u pages 0*20 1*20 2*20 3*18"},
+	} {
+		r := build(t, c.p, DefaultOptions())
+		if got := placement(r.Plan); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+		if lost := r.After.RemotePct() - r.Best.RemotePct(); lost > 1 {
+			t.Errorf("%s: %.2f points lost", c.name, lost)
+		}
+	}
+}
+
 // allocations redraws the heap objects of p, one per line, as allocations of one
 // call stack.
 func allocations(p *profile.Profile, overlaps bool, ranks ...int) *profile.Profile {
