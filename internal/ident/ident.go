@@ -10,9 +10,14 @@ import "strings"
 type Module struct {
 	// Path is the absolute path at the time of the run.
 	Path string `json:"path"`
-	// BuildID is the GNU build id in lower-case hex, empty where the linker wrote none.
+	// BuildID is the GNU build id in lower-case hex; where the linker wrote none,
+	// ContentPrefix and a hash of the code. Empty is not known.
 	BuildID string `json:"build_id,omitempty"`
 }
+
+// ContentPrefix begins the BuildID of a file that carries none: it can be found
+// by reading the file, but not in a running program.
+const ContentPrefix = "content:"
 
 // Location is a place in source code; the zero value is "not known".
 type Location struct {

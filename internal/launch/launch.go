@@ -27,7 +27,11 @@ package launch
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/runfile"
 	"numaopt/internal/symbol"
@@ -151,8 +155,15 @@ func (r *resolver) object(i int, e *plan.Entry) {
 	r.res.Run.Objects = append(r.res.Run.Objects, o)
 }
 
-// module returns the index in the run of a file, which it adds if need be.
+// module returns the index in the run of a file, which it adds if need be. One
+// that carries no build id the runtime knows by its base name.
 func (r *resolver) module(path, buildID string) int {
+	if !carried(buildID) {
+		buildID = ""
+		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(r.files.programs, path) {
+			path = real // as the kernel calls a program
+		}
+	}
 	if i, ok := r.modules[path]; ok {
 		return i
 	}
@@ -160,6 +171,12 @@ func (r *resolver) module(path, buildID string) int {
 	r.modules[path] = i
 	r.res.Run.Modules = append(r.res.Run.Modules, runfile.Module{BuildID: buildID, Path: path})
 	return i
+}
+
+// carried reports whether a file has this build id in itself, where the runtime
+// finds it.
+func carried(buildID string) bool {
+	return buildID != "" && !strings.HasPrefix(buildID, ident.ContentPrefix)
 }
 
 // commandName is a command's program, for messages.

@@ -38,7 +38,7 @@ func (r *resolver) guessed(stack []plan.Frame) bool {
 	for _, f := range stack {
 		_, how := r.files.find(f.Module)
 		guess = guess || how == guessed
-		if f.Module.BuildID == "" || f.Offset == 0 {
+		if !carried(f.Module.BuildID) || f.Offset == 0 {
 			return false
 		}
 	}
@@ -72,7 +72,7 @@ func (r *resolver) items(stack []plan.Frame) ([]item, error) {
 		switch {
 		case f.Offset == 0:
 			return nil, fmt.Errorf("frame %d has no address: profile the program again", k)
-		case file == nil && f.Module.BuildID == "":
+		case file == nil && !carried(f.Module.BuildID):
 			return nil, fmt.Errorf("%s is not among the program and its libraries, and has no build id", f.Module.Name)
 		case file == nil:
 			// Loaded later, by dlopen or by a program that this one starts: the

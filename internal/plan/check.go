@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/topo"
 )
 
@@ -124,7 +125,7 @@ func (m *Module) check() error {
 	if m.Name == "" || strings.ContainsAny(m.Name, "/") || strings.ContainsFunc(m.Name, unicode.IsControl) {
 		return fmt.Errorf("module name %q is not the base name of a file", m.Name)
 	}
-	if strings.Trim(m.BuildID, "0123456789abcdef") != "" {
+	if hex := strings.TrimPrefix(m.BuildID, ident.ContentPrefix); strings.Trim(hex, "0123456789abcdef") != "" {
 		return fmt.Errorf("build id %q is not lower-case hexadecimal", m.BuildID)
 	}
 	return nil

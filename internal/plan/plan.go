@@ -75,8 +75,8 @@ type Entry struct {
 
 // Module is an ELF file.
 type Module struct {
-	Name    string `yaml:"name"` // base name
-	BuildID string `yaml:"build-id,omitempty"`
+	Name    string `yaml:"name"`               // base name
+	BuildID string `yaml:"build-id,omitempty"` // see ident.Module
 }
 
 // Frame is one return address of a call stack.

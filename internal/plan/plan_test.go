@@ -46,7 +46,7 @@ func whole() *Plan {
 			Place:    Distribution{Policy: Bind, Node: 3},
 		}, {
 			Name: "mapping at io.c:3", Kind: "mapping", Bytes: 1 << 20,
-			Stack: []Frame{{Module: app, Offset: 0x3000}},
+			Stack: []Frame{{Module: Module{Name: "libio.so", BuildID: "content:00ff"}, Offset: 0x3000}},
 			Place: Distribution{Policy: Interleave, Nodes: []int{1, 3}},
 		}, {
 			Name: "u in bt.c", Kind: "global", Bytes: 4 * 4096 * 40, Symbol: "u", Module: app, File: "bt.c",

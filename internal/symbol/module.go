@@ -1,19 +1,24 @@
 package symbol
 
 import (
+	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"sort"
 	"sync"
+
+	"numaopt/internal/ident"
 )
 
 // Module is one ELF file. Its methods may be called by several goroutines; what
 // they return is not to be changed.
 type Module struct {
 	path      string
-	buildID   string
+	buildID   string // GNU build id, empty where there is none
+	content   string // stands for it then, see contentID
 	pie       bool
 	sections  []section
 	functions []Function
@@ -46,6 +51,9 @@ func Open(path string) (m *Module, err error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	m = &Module{path: path, buildID: buildID(e), pie: e.Type == elf.ET_DYN}
+	if m.buildID == "" {
+		m.content = contentID(e)
+	}
 	for _, s := range e.Sections {
 		if s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr+s.Size > s.Addr {
 			m.sections = append(m.sections, section{s.Name, s.Addr, s.Addr + s.Size, s.Flags, s.Type})
@@ -65,8 +73,14 @@ func Open(path string) (m *Module, err error) {
 // Path returns the path that the module was opened by.
 func (m *Module) Path() string { return m.path }
 
-// BuildID returns the GNU build id in lower-case hex, empty where there is none.
-func (m *Module) BuildID() string { return m.buildID }
+// BuildID returns what tells builds of a file apart: the GNU build id in
+// lower-case hex, or the content's, which begins with ident.ContentPrefix.
+func (m *Module) BuildID() string {
+	if m.buildID == "" {
+		return m.content
+	}
+	return m.buildID
+}
 
 // HasDebug reports whether there is DWARF for the module, here or in a debug file.
 func (m *Module) HasDebug() bool {
@@ -107,6 +121,28 @@ func buildID(e *elf.File) string {
 		}
 	}
 	return ""
+}
+
+// contentID stands for the build id of a file without one: a hash of its code and
+// of where that is linked to, which are what return addresses depend on. It is
+// empty where there is no code or it cannot be read.
+func contentID(e *elf.File) string {
+	const bytes = 20 // as a build id has
+	h, code := sha256.New(), false
+	for _, p := range e.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
+			continue
+		}
+		fmt.Fprintf(h, "%x %x\n", p.Vaddr, p.Filesz)
+		if _, err := io.Copy(h, p.Open()); err != nil {
+			return ""
+		}
+		code = true
+	}
+	if !code {
+		return ""
+	}
+	return ident.ContentPrefix + hex.EncodeToString(h.Sum(nil)[:bytes])
 }
 
 // noteBuildID finds the build id in the notes of data.
