@@ -225,9 +225,19 @@ func TestSystemCallsTouch(t *testing.T) {
 		home topo.NodeID
 	}{
 		{"write", 2}, {"malloc", 2}, {"read", 2}, {"readv", 2}, {"populate", 2}, {"dontneed", 2}, {"mremap", 2}, {"zero", topo.Unknown},
+		{"file-read", 2}, {"file-shared", 2}, {"file-before", 0}, {"file-copied", 2},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			r := emulate(t, qemu, nil, app, c.what)
+			file := filepath.Join(t.TempDir(), "data")
+			if err := os.WriteFile(file, make([]byte, 64*4096), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := emulate(t, qemu, nil, app, c.what, file)
+			for _, o := range r.Objects {
+				if o.FileBacked && (o.Kind != profile.Mapping || !strings.HasPrefix(c.what, "file")) {
+					t.Errorf("file-backed: %+v", o)
+				}
+			}
 			found := map[topo.NodeID]int{}
 			for _, row := range r.Rows {
 				// The reads of main at the end are what counts.

@@ -134,7 +134,7 @@ func (o *owners) allocated(id int, a arena.Object) int {
 		Bytes: int64(a.Bytes), Head: int(a.Addr % units.PageSize)}
 	switch a.Kind {
 	case arena.KindMapping:
-		x.Kind, x.Site = profile.Mapping, o.b.site(a.Site)
+		x.Kind, x.Site, x.FileBacked = profile.Mapping, o.b.site(a.Site), a.File
 	case arena.KindStack:
 		x.Kind, x.Ordinal, x.Name = profile.Stack, 0, fmt.Sprintf("stack of thread %d", a.Rank)
 	default:

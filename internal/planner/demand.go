@@ -182,7 +182,7 @@ const ownRuntime = "libnumaopt.so"
 func (d *demand) placeable(o *profile.Object) bool {
 	switch o.Kind {
 	case profile.Heap, profile.Mapping:
-		return o.Site >= 0 && len(d.stacks[o.Site]) > 0
+		return !o.FileBacked && o.Site >= 0 && len(d.stacks[o.Site]) > 0
 	case profile.Global:
 		name := moduleName(d.p, o.Module)
 		return o.Symbol != "" && name != "" && name != ownRuntime

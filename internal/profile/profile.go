@@ -97,6 +97,9 @@ type Object struct {
 	// Overlaps is true where an earlier instance of (Site, Rank) was still live
 	// when this one was allocated: rows of one matrix rather than one buffer again.
 	Overlaps bool `json:"overlaps,omitempty"`
+	// FileBacked is true for a Mapping of a file: its pages are the page cache's,
+	// on the node of whoever first read them, and no plan places them.
+	FileBacked bool `json:"file_backed,omitempty"`
 	// Module, Symbol, File and Offset name a Global (Module also an Image).
 	Module int    `json:"module"` // -1 is none
 	Symbol string `json:"symbol,omitempty"`
@@ -154,7 +157,10 @@ type Page struct {
 	// Index is the page's number in the object, from 0 at the page of its first byte.
 	Index int
 	// Home is the node that holds the page; topo.Unknown while it was only read
-	// and never written (the kernel's zero page, file pages).
+	// and never written (the kernel's zero page). A page of a file is where the
+	// first of the program's threads to read, write or touch that part of the file
+	// brought it into the page cache, until a private mapping writes it: the copy
+	// is the writer's.
 	Home topo.NodeID
 	// Thread first touched the page (index in Threads) from Region, at Place
 	// (index in Places); each is -1 if not known.

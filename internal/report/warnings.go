@@ -29,7 +29,7 @@ func (b *builder) warnings(r *Report) []string {
 	add(!run.Complete, "the recording is not complete%s: the figures are of the run up to there", ended(run.ExitStatus))
 	add(run.Complete && run.ExitStatus != 0, "the program ended with status %d", run.ExitStatus)
 	add(r.Match < enoughMatch, "only %v of the DRAM accesses outside stacks and program image belong to a known object; programs built with -g and allocating with malloc, new or mmap match best", r.Match)
-	add(r.DRAM.UnknownPct >= 1, "%v of the DRAM accesses are to pages whose home is not known (only read, never written, or of files); the remote percentages leave them out", r.DRAM.UnknownPct)
+	add(r.DRAM.UnknownPct >= 1, "%v of the DRAM accesses are to pages whose home is not known (only read and never written); the remote percentages leave them out", r.DRAM.UnknownPct)
 	if used, has := b.nodesUsed(); r.Accesses > 0 && used < has {
 		list = append(list, fmt.Sprintf("threads ran on %d of %d nodes", used, has))
 	}

@@ -100,12 +100,13 @@ struct nmo_a_site {
 };
 
 #define NMO_KIND_STACK 3 /* besides enum nmo_alloc_kind */
+#define NMO_OBJECT_FILE 1 /* a mapping of a file */
 
 struct nmo_a_object {
     uint64_t addr, bytes;
     uint32_t site, rank, ordinal;
     uint8_t kind, overlaps;
-    uint16_t reserved;
+    uint16_t flags; /* NMO_OBJECT_FILE */
 };
 
 /* A page of one object on one home. region is a region key: NMO_LOOP | loop, or

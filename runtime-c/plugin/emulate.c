@@ -66,6 +66,7 @@ static void on_fork_child(void)
 {
     nmo_arena_child();
     nmo_space_child();
+    nmo_file_child();
     nmo_code_child();
     nmo_object_child();
     nmo_touch_child();

@@ -111,15 +111,23 @@ void nmo_code_child(void);
 struct slot *nmo_slot(uint64_t page, uint32_t **dir);
 struct slot *nmo_slot_find(uint64_t page); /* NULL where nothing is known */
 void nmo_slot_forget(struct slot *slot);   /* its record takes no more counts */
-void nmo_space_map(uint64_t lo, uint64_t hi, bool file, bool shared);
+void nmo_space_map(uint64_t lo, uint64_t hi, bool file, bool shared, uint32_t id, uint64_t from);
+bool nmo_space_file(uint64_t addr);
 void nmo_space_unmap(uint64_t lo, uint64_t hi);
 void nmo_space_discard(uint64_t lo, uint64_t hi);
 void nmo_space_move(uint64_t from, uint64_t to, uint64_t bytes);
-int nmo_space_kind(uint64_t page); /* slot flags of an untouched page */
+int nmo_space_kind(uint64_t page, int node, int *home); /* slot flags of an untouched page */
 void nmo_space_child(void);
 int nmo_policy_home(uint64_t page); /* -1: first touch */
 int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask);
 int64_t nmo_policy_move(struct nmo_move *move);
+
+/* file.c: which node holds what of a file in the page cache */
+uint32_t nmo_file_id(uint64_t dev, uint64_t inode, bool ahead); /* 0: no room */
+uint32_t nmo_file_of(int fd);                                   /* 0: no regular file */
+int nmo_file_touch(uint32_t id, uint64_t page, int node);       /* home of a page that a thread of node touches */
+void nmo_file_used(int fd, int64_t offset, uint64_t bytes, int node); /* by read or write; offset -1: up to the file's position */
+void nmo_file_child(void);
 
 /* object.c */
 void nmo_object_alloc(uint64_t addr, uint64_t bytes, const struct nmo_alloc *alloc);

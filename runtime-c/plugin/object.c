@@ -124,7 +124,7 @@ void nmo_object_alloc(uint64_t addr, uint64_t bytes, const struct nmo_alloc *all
     if (addr == 0 || bytes == 0 || addr + bytes < addr)
         return;
     begin_object((struct nmo_a_object){addr, bytes, alloc->site, alloc->rank, alloc->ordinal, alloc->kind,
-                                       alloc->overlaps, 0});
+                                       alloc->overlaps, nmo_space_file(addr) ? NMO_OBJECT_FILE : 0});
 }
 
 void nmo_object_free(uint64_t addr)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "emulate.h"
@@ -117,6 +118,8 @@ static void lose_all(struct slot *s, uint64_t page)
 struct area {
     uint64_t lo, hi;
     uint8_t file, shared;
+    uint32_t id;   /* of the file in cache.c, 0 is not known */
+    uint64_t from; /* page of the file at lo */
 };
 
 static pthread_mutex_t space_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -152,12 +155,18 @@ static void insert_at(size_t i, struct area a)
     area_count++;
 }
 
+static void cut_head(struct area *a, uint64_t lo)
+{
+    a->from += (lo - a->lo) >> NMO_PAGE_SHIFT;
+    a->lo = lo;
+}
+
 static void cut(uint64_t lo, uint64_t hi)
 {
     size_t i = area_after(lo);
     if (i < area_count && areas[i].lo < lo && areas[i].hi > hi) {
         struct area rest = areas[i];
-        rest.lo = hi;
+        cut_head(&rest, hi);
         areas[i].hi = lo;
         insert_at(i + 1, rest);
         return;
@@ -168,21 +177,27 @@ static void cut(uint64_t lo, uint64_t hi)
     while (j < area_count && areas[j].hi <= hi)
         j++;
     if (j < area_count && areas[j].lo < hi)
-        areas[j].lo = hi;
+        cut_head(&areas[j], hi);
     memmove(&areas[i], &areas[j], (area_count - j) * sizeof *areas);
     area_count -= j - i;
 }
 
-static void put(uint64_t lo, uint64_t hi, bool file, bool shared)
+static bool continues(const struct area *a, const struct area *b)
 {
-    if (hi <= lo)
+    return a->hi == b->lo && a->file == b->file && a->shared == b->shared && a->id == b->id &&
+           (a->id == 0 || a->from + ((a->hi - a->lo) >> NMO_PAGE_SHIFT) == b->from);
+}
+
+static void put(struct area a)
+{
+    if (a.hi <= a.lo)
         return;
-    cut(lo, hi);
-    size_t i = area_after(lo);
-    if (i > 0 && areas[i - 1].hi == lo && areas[i - 1].file == file && areas[i - 1].shared == shared)
-        areas[i - 1].hi = hi;
+    cut(a.lo, a.hi);
+    size_t i = area_after(a.lo);
+    if (i > 0 && continues(&areas[i - 1], &a))
+        areas[i - 1].hi = a.hi;
     else
-        insert_at(i, (struct area){lo, hi, file, shared});
+        insert_at(i, a);
 }
 
 /* Takes the mappings as /proc/self/maps has them: those of the loader's making. */
@@ -193,18 +208,22 @@ static void read_maps(void)
     if (f == NULL)
         return;
     while (fgets(text, sizeof text, f) != NULL) {
-        uint64_t lo, hi, inode = 0;
-        if (sscanf(text, "%lx-%lx %7s %*x %*s %lu", &lo, &hi, mode, &inode) < 4)
+        uint64_t lo, hi, offset, inode = 0;
+        unsigned major, minor;
+        if (sscanf(text, "%lx-%lx %7s %lx %x:%x %lu", &lo, &hi, mode, &offset, &major, &minor, &inode) < 7)
             continue;
         size_t i = area_after(lo);
         if (i >= area_count || areas[i].lo >= hi)
-            put(lo, hi, inode != 0, mode[3] == 's');
+            put((struct area){lo, hi, inode != 0, mode[3] == 's',
+                              inode ? nmo_file_id(makedev(major, minor), inode, true) : 0, offset >> NMO_PAGE_SHIFT});
     }
     fclose(f);
 }
 
-/* The flags of an untouched page, by what is mapped there. */
-int nmo_space_kind(uint64_t page)
+/* The flags of an untouched page, by what is mapped there. The page of a file
+ * has a home from the first touch on, in the page cache; *home is that of node,
+ * which touches it, or of whoever read that part of the file before. */
+int nmo_space_kind(uint64_t page, int node, int *home)
 {
     uint64_t addr = page << NMO_PAGE_SHIFT;
     int flags = NMO_S_KNOWN;
@@ -214,11 +233,12 @@ int nmo_space_kind(uint64_t page)
         read_maps();
         i = area_after(addr);
         if (i >= area_count || areas[i].lo > addr)
-            put(addr, addr + 4096, false, false);
+            put((struct area){.lo = addr, .hi = addr + 4096});
         i = area_after(addr);
     }
     struct area a = areas[i];
     pthread_mutex_unlock(&space_lock);
+    *home = a.file ? nmo_file_touch(a.id, a.from + ((addr - a.lo) >> NMO_PAGE_SHIFT), node) : -1;
     if (!a.shared)
         flags |= NMO_S_OPEN | (a.file ? 0 : NMO_S_ZERO);
     else if (!a.file)
@@ -226,13 +246,23 @@ int nmo_space_kind(uint64_t page)
     return flags;
 }
 
-void nmo_space_map(uint64_t lo, uint64_t hi, bool file, bool shared)
+void nmo_space_map(uint64_t lo, uint64_t hi, bool file, bool shared, uint32_t id, uint64_t from)
 {
     hi = (hi + 4095) & ~4095ull;
     each_slot(lo, hi, lose_all);
     pthread_mutex_lock(&space_lock);
-    put(lo, hi, file, shared);
+    put((struct area){lo, hi, file, shared, id, from});
     pthread_mutex_unlock(&space_lock);
+}
+
+/* Whether a file is mapped at addr. */
+bool nmo_space_file(uint64_t addr)
+{
+    pthread_mutex_lock(&space_lock);
+    size_t i = area_after(addr);
+    bool file = i < area_count && areas[i].lo <= addr && areas[i].file;
+    pthread_mutex_unlock(&space_lock);
+    return file;
 }
 
 void nmo_space_discard(uint64_t lo, uint64_t hi) { each_slot(lo, hi, lose_home); }

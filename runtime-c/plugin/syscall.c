@@ -77,7 +77,8 @@ void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t a[6])
 static void leave_mmap(struct vcpu *v, const uint64_t a[6], uint64_t addr)
 {
     bool anonymous = (a[3] & MAP_ANONYMOUS) != 0;
-    nmo_space_map(addr, addr + a[1], !anonymous, (a[3] & 3) != MAP_PRIVATE);
+    nmo_space_map(addr, addr + a[1], !anonymous, (a[3] & 3) != MAP_PRIVATE, anonymous ? 0 : nmo_file_of((int)a[4]),
+                  a[5] >> NMO_PAGE_SHIFT);
     if ((a[3] & (MAP_POPULATE | MAP_LOCKED)) && !(a[3] & MAP_NONBLOCK))
         nmo_touch_kernel(v, addr, a[1], (a[2] & PROT_WRITE) != 0 && (a[3] & 3) == MAP_PRIVATE);
 }
@@ -87,7 +88,7 @@ static void leave_brk(uint64_t now)
     uint64_t before = brk_end;
     brk_end = (now + 4095) & ~4095ull;
     if (before != 0 && brk_end > before)
-        nmo_space_map(before, brk_end, false, false);
+        nmo_space_map(before, brk_end, false, false, 0, 0);
 }
 
 /* The kernel filled the buffers of an iovec, bytes in all. */
@@ -129,17 +130,17 @@ void nmo_syscall_leave(unsigned vcpu, int64_t num, int64_t ret)
         break;
     case SYS_mremap:
         if ((uint64_t)ret != a[0]) {
-            nmo_space_map((uint64_t)ret, (uint64_t)ret + a[2], false, false);
+            nmo_space_map((uint64_t)ret, (uint64_t)ret + a[2], false, false, 0, 0);
             nmo_space_move(a[0], (uint64_t)ret, a[1] < a[2] ? a[1] : a[2]);
             nmo_space_unmap(a[0], a[0] + a[1]);
         } else if (a[2] > a[1]) {
-            nmo_space_map(a[0] + ((a[1] + 4095) & ~4095ull), a[0] + a[2], false, false);
+            nmo_space_map(a[0] + ((a[1] + 4095) & ~4095ull), a[0] + a[2], false, false, 0, 0);
         } else if (a[2] < a[1]) {
             nmo_space_unmap((a[0] + a[2] + 4095) & ~4095ull, a[0] + a[1]);
         }
         break;
     case SYS_shmat:
-        nmo_space_map((uint64_t)ret, (uint64_t)ret + 4096, false, true);
+        nmo_space_map((uint64_t)ret, (uint64_t)ret + 4096, false, true, 0, 0);
         break;
     case SYS_madvise:
         if (a[2] == MADV_POPULATE_READ || a[2] == MADV_POPULATE_WRITE)
@@ -151,6 +152,13 @@ void nmo_syscall_leave(unsigned vcpu, int64_t num, int64_t ret)
         break;
     case SYS_read:
     case SYS_pread64:
+        nmo_file_used((int)a[0], num == SYS_read ? -1 : (int64_t)a[3], (uint64_t)ret, (int)v->node);
+        nmo_touch_kernel(v, a[1], (uint64_t)ret, true);
+        break;
+    case SYS_write:
+    case SYS_pwrite64:
+        nmo_file_used((int)a[0], num == SYS_write ? -1 : (int64_t)a[3], (uint64_t)ret, (int)v->node);
+        break;
     case SYS_recvfrom:
     case SYS_getdents64:
         nmo_touch_kernel(v, a[1], (uint64_t)ret, true);
@@ -176,6 +184,7 @@ void nmo_syscall_leave(unsigned vcpu, int64_t num, int64_t ret)
     case SYS_readv:
     case SYS_preadv:
     case SYS_preadv2:
+        nmo_file_used((int)a[0], num == SYS_readv ? -1 : (int64_t)a[3], (uint64_t)ret, (int)v->node);
         fill_vector(v, (const struct iovec *)a[1], a[2], (uint64_t)ret);
         break;
     case SYS_process_vm_readv:

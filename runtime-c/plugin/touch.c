@@ -150,7 +150,9 @@ static uint32_t first_touch(struct slot *s, uint64_t page, const struct vcpu *v,
     uint32_t *lock = &page_locks[page & 255];
     nmo_lock(lock);
     if (!(s->flags & NMO_S_KNOWN)) {
-        s->flags = (uint8_t)(s->home >= 0 ? NMO_S_KNOWN : nmo_space_kind(page));
+        int home = s->home;
+        s->flags = (uint8_t)(home >= 0 ? NMO_S_KNOWN : nmo_space_kind(page, (int)v->node, &home));
+        s->home = (int16_t)home;
     }
     if ((s->flags & NMO_S_OPEN) && (store || (s->flags & NMO_S_ANY))) {
         s->home = (int16_t)decide_home(page, v);

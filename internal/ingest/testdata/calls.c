@@ -31,10 +31,26 @@ static __attribute__((noinline)) void read_all(char *p)
 		sink += p[i];
 }
 
+static __attribute__((noinline)) void touch_all(char *p)
+{
+	for (long i = 0; i < BYTES; i += 4096)
+		sink += p[i];
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	char *p = strcmp(what, "populate") && strcmp(what, "malloc") ? map(0) : NULL;
+	int file = -1;
+	if (!strncmp(what, "file", 4)) {
+		static char block[BYTES];
+		file = open(argv[2], O_RDWR);
+		p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, !strcmp(what, "file-shared") ? MAP_SHARED : MAP_PRIVATE, file, 0);
+		if (!strcmp(what, "file-copied"))
+			read_all(p);
+		if (!strcmp(what, "file-before") && pread(file, block, BYTES, 0) != BYTES)
+			abort();
+	}
 #pragma omp parallel num_threads(8)
 	{
 		if (omp_get_thread_num() == 5) {
@@ -52,6 +68,8 @@ int main(int argc, char **argv)
 			} else if (!strcmp(what, "malloc")) {
 				p = malloc(BYTES);
 				write_all(p);
+			} else if (!strcmp(what, "file-read") || !strcmp(what, "file-shared") || !strcmp(what, "file-before")) {
+				touch_all(p);
 			} else if (strcmp(what, "zero") && strcmp(what, "dontneed")) {
 				write_all(p);
 			}
