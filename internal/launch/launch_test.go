@@ -355,6 +355,40 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
+// TestOverlap: spans of a rebuilt program overlap without being equal, and one
+// stack may be the beginning of another.
+func TestOverlap(t *testing.T) {
+	at := func(lo ...uint64) (frames [][]runfile.Span) {
+		for _, l := range lo {
+			alone := runfile.Span{Module: 0, Lo: l, Hi: l + 1} // an alternative that overlaps nothing but its equal
+			frames = append(frames, []runfile.Span{alone, {Module: 1, Lo: l, Hi: l + 0x10}})
+		}
+		return frames
+	}
+	other := [][]runfile.Span{{{Module: 2, Lo: 0x100, Hi: 0x110}}}
+	for _, c := range []struct {
+		name string
+		a, b [][]runfile.Span
+		want bool
+	}{
+		{"equal", at(0x100), at(0x100), true},
+		{"partly", at(0x100, 0x200), at(0x10f, 0x1f1), true},
+		{"side by side", at(0x100), at(0x110), false},
+		{"other callers", at(0x100, 0x200), at(0x100, 0x300), false},
+		{"the beginning of another", at(0x100), at(0x100, 0x300), true},
+		{"another file", at(0x100), other, false},
+	} {
+		if got := overlap(c.a, c.b); got != c.want || overlap(c.b, c.a) != got {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		r := &resolver{res: new(Result), plan: &plan.Plan{Objects: []plan.Entry{{Name: "a"}, {Name: "b"}}}}
+		r.res.Run.Objects = []runfile.Object{{ID: 0, Kind: runfile.Heap, Rank: -1, Frames: c.a}, {ID: 1, Kind: runfile.Heap, Rank: -1, Frames: c.b}}
+		if r.dropAmbiguous(); (r.res.Left == 2) != c.want {
+			t.Errorf("%s: %d objects left out", c.name, r.res.Left)
+		}
+	}
+}
+
 func TestRegionsOf(t *testing.T) {
 	app := build(t, t.TempDir(), "app", "gcc -g -O1 -fopenmp")
 	m, err := symbol.Open(app)

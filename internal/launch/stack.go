@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 
 	"numaopt/internal/ident"
 	"numaopt/internal/plan"
@@ -179,28 +180,19 @@ func cure(file *symbol.Module) string {
 // dropAmbiguous leaves out heap objects and mappings that the runtime could not
 // tell apart.
 func (r *resolver) dropAmbiguous() {
-	same := make(map[string][]int)
 	objects := r.res.Run.Objects
-	for i, o := range objects {
-		if o.Kind != runfile.Global {
-			key := fmt.Sprint(o.Kind, o.Frames)
-			same[key] = append(same[key], i)
-		}
-	}
 	drop := make(map[int]bool)
-	for _, group := range same {
-		for a, i := range group {
-			for _, j := range group[a+1:] {
-				if meet(objects[i], objects[j]) {
-					drop[i], drop[j] = true, true
-				}
+	for i := range objects {
+		for j := range objects[:i] {
+			if a, b := &objects[i], &objects[j]; a.Kind != runfile.Global && a.Kind == b.Kind && overlap(a.Frames, b.Frames) && meet(a, b) {
+				drop[i], drop[j] = true, true
 			}
 		}
 	}
 	kept := objects[:0]
 	for i, o := range objects {
 		if drop[i] {
-			r.left(&r.plan.Objects[o.ID], "in the rebuilt program it cannot be told from another object of the plan: both are allocated by the same line")
+			r.left(&r.plan.Objects[o.ID], "in the rebuilt program it cannot be told from another object of the plan: both may be allocated by the same line")
 			continue
 		}
 		kept = append(kept, o)
@@ -208,8 +200,23 @@ func (r *resolver) dropAmbiguous() {
 	r.res.Run.Objects = kept
 }
 
+// overlap reports whether a call stack can match both a and b. A stack may go on
+// below the frames of an object, so a shorter object matches what a longer does.
+func overlap(a, b [][]runfile.Span) bool {
+	for k := range min(len(a), len(b)) {
+		if !slices.ContainsFunc(a[k], func(x runfile.Span) bool {
+			return slices.ContainsFunc(b[k], func(y runfile.Span) bool {
+				return x.Module == y.Module && x.Lo < y.Hi && y.Lo < x.Hi
+			})
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
 // meet reports whether an allocation can be an instance of both a and b.
-func meet(a, b runfile.Object) bool {
+func meet(a, b *runfile.Object) bool {
 	if a.Rank < 0 || b.Rank < 0 {
 		return true
 	}
