@@ -5,17 +5,17 @@
 
 #include "sys.h"
 
-static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nmo_kind kind, bool place) {
+static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nmo_kind kind, enum nmo_use use) {
     uint64_t offset = 0;
     struct nmo_object *object = NULL;
-    if (place && nmo_run.nobjects)
+    if (use != NMO_FOLLOW && nmo_run.nobjects)
         object = nmo_object_next(site, nmo_thread_rank(), live->bytes, kind, &offset);
     if (!object && !nmo_track)
         return;
     if (object) {
         live->object = (uint32_t)(object - nmo_run.objects) + 1;
         live->offset = offset;
-        live->ranges = nmo_place_block(object, live->addr, live->bytes, offset);
+        live->ranges = nmo_place_block(object, live->addr, live->bytes, offset, use == NMO_PLACE_AND_TOUCH);
     }
     if (nmo_live_add(live))
         nmo_malloc_watch_free();
@@ -33,7 +33,7 @@ static void forget_stale(uintptr_t addr) {
         nmo_track_free(&live);
 }
 
-static void made(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, enum nmo_kind kind, bool place) {
+static void made(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, enum nmo_kind kind, enum nmo_use use) {
     int keep = errno;
     nmo_self.quiet = true;
     struct nmo_site *site = nmo_stack_site(caller);
@@ -44,7 +44,7 @@ static void made(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, 
         if (nmo_track)
             nmo_track_alloc(site, addr, bytes, kind, &live);
         if (!nmo_track || bytes >= NMO_SMALL)
-            place_and_keep(site, &live, kind, place);
+            place_and_keep(site, &live, kind, use);
     }
     nmo_self.quiet = false;
     errno = keep;
@@ -64,15 +64,15 @@ void *nmo_alloc_heap(const struct nmo_caller *caller, void *p, size_t bytes) {
     if (NMO_UNLIKELY(nmo_module_pending))
         refresh();
     if (nmo_track || nmo_object_possible(caller->ra, bytes, NMO_HEAP))
-        made(caller, (uintptr_t)p, bytes, NMO_HEAP, true);
+        made(caller, (uintptr_t)p, bytes, NMO_HEAP, NMO_PLACE_AND_TOUCH);
     return p;
 }
 
-void nmo_alloc_mapping(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, bool place) {
+void nmo_alloc_mapping(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, enum nmo_use use) {
     if (nmo_self.quiet || nmo_self.in_alloc || bytes < NMO_SMALL)
         return;
-    if (nmo_track || (place && nmo_object_possible(caller->ra, bytes, NMO_MAPPING)))
-        made(caller, addr, bytes, NMO_MAPPING, place);
+    if (nmo_track || (use != NMO_FOLLOW && nmo_object_possible(caller->ra, bytes, NMO_MAPPING)))
+        made(caller, addr, bytes, NMO_MAPPING, use);
 }
 
 void nmo_alloc_gone(uintptr_t addr) {

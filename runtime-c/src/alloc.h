@@ -4,9 +4,12 @@
 
 #include "nmo.h"
 
+/* What may be done about a mapping: nothing, give it a policy, store to it too. */
+enum nmo_use { NMO_FOLLOW, NMO_PLACE, NMO_PLACE_AND_TOUCH };
+
 /* A block was allocated; returns p, which may be NULL. */
 void *nmo_alloc_heap(const struct nmo_caller *caller, void *p, size_t bytes);
-void nmo_alloc_mapping(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, bool place);
+void nmo_alloc_mapping(const struct nmo_caller *caller, uintptr_t addr, size_t bytes, enum nmo_use use);
 /* The block that begins at addr is about to go; nothing where it is not known. */
 void nmo_alloc_gone(uintptr_t addr);
 

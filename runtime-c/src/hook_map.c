@@ -18,13 +18,20 @@ static void *result(long ret) {
     return (void *)ret;
 }
 
+/* Files have their own homes; what is not writable yet is not touched. */
+static enum nmo_use use_of(int prot, int flags) {
+    if (!(flags & MAP_ANONYMOUS))
+        return NMO_FOLLOW;
+    return (prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE) ? NMO_PLACE_AND_TOUCH : NMO_PLACE;
+}
+
 __attribute__((noinline)) static void *map(const struct nmo_caller *caller, void *at, size_t bytes, int prot, int flags,
                                            int fd, off_t offset) {
     if (nmo_state == NMO_READY && flags & MAP_FIXED && at)
         nmo_alloc_gone((uintptr_t)at);
     void *got = result(nmo_sys_call(SYS_mmap, (long)at, (long)bytes, prot, flags, fd, offset));
     if (got != MAP_FAILED && nmo_state == NMO_READY)
-        nmo_alloc_mapping(caller, (uintptr_t)got, bytes, flags & MAP_ANONYMOUS);
+        nmo_alloc_mapping(caller, (uintptr_t)got, bytes, use_of(prot, flags));
     return got;
 }
 
@@ -57,6 +64,6 @@ NMO_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, ...
         nmo_alloc_gone((uintptr_t)at);
     void *got = result(nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0));
     if (got != MAP_FAILED && nmo_state == NMO_READY)
-        nmo_alloc_mapping(&caller, (uintptr_t)got, bytes, true);
+        nmo_alloc_mapping(&caller, (uintptr_t)got, bytes, NMO_PLACE);
     return got;
 }

@@ -280,10 +280,11 @@ extern uint64_t nmo_live_count;
 
 /* ---- place.c: from policy to runs ---------------------------------------------------- */
 
-/* Places the instance of object at addr; offset is its number in its array.
+/* Places the instance of object at addr; offset is its number in its array;
+ * writable: its pages may be stored to.
  * Returns the ranges of memory policy that it added. Never fails: what the
  * kernel refuses stays with first touch and is said. */
-uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset);
+uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, bool writable);
 /* Reads back where the pages are, adds to the object's counters; with reset
  * also returns the memory to the default policy. */
 void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset);

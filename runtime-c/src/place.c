@@ -258,7 +258,11 @@ static bool by_policy(struct span *s, uint64_t *runs) {
     return false;
 }
 
-uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset) {
+static void leave(const struct nmo_object *o) {
+    nmo_warn("more ranges than memory may be divided into: the rest stays with first touch", o->name);
+}
+
+uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, bool writable) {
     struct span s = span_of(object, addr, bytes, offset);
     uint64_t runs;
     __atomic_fetch_add(&object->instances, 1, __ATOMIC_RELAXED);
@@ -269,8 +273,10 @@ uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes
     uint64_t found = off ? 0 : fix_resident(&s, object, true);
     bool header = found && s.at == 0; /* the allocator writes in front of the block */
     __atomic_fetch_add(&object->recycled, found - header, __ATOMIC_RELAXED);
-    if (!policy)
+    if (!policy && writable)
         populate(&s);
+    else if (!policy)
+        leave(object);
     return (uint32_t)runs;
 }
 
@@ -358,6 +364,9 @@ void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
     if (policy)
         own_file_pages(&s, in, segment->file_hi);
     fix_resident(&s, object, false);
-    if (!policy)
+    bool writable = !in_relro(in, s.page) && !in_relro(in, s.page + (s.pages - 1) * PAGE);
+    if (!policy && writable)
         populate(&s);
+    else if (!policy)
+        leave(object);
 }

@@ -27,7 +27,7 @@ struct nmo_sys {
     long (*resident)(uintptr_t addr, size_t bytes, unsigned char *vec);
     /* The calling thread's own policy: node, or back to *old with -1. */
     long (*prefer)(int node, struct nmo_sys_policy *old);
-    /* Makes writable pages resident. */
+    /* Makes pages resident. pre: they are writable (they are stored to). */
     long (*populate)(uintptr_t addr, size_t bytes);
     /* Small pages in the range from now on. */
     long (*small_pages)(uintptr_t addr, size_t bytes);

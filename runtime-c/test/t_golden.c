@@ -78,7 +78,7 @@ static void distribution(const char *file, char *line) {
     if (bad || pages > MOST)
         return;
     nmo_run.page_ranges = 1 << 20;
-    nmo_place_block(&nmo_run.objects[0], fake.base, (size_t)pages * PAGE, 0);
+    nmo_place_block(&nmo_run.objects[0], fake.base, (size_t)pages * PAGE, 0, true);
     fake_touch(fake.base, (size_t)pages * PAGE, 9);
     long named = expand(field[3], want);
     CHECK(named == pages, "%s: %ld homes of %ld pages", line, named, pages);

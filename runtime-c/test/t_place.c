@@ -63,7 +63,7 @@ static void one(const struct setup *s) {
     for (size_t i = 0; s->resident[i]; i++)
         fake.home[i] = s->resident[i] - '0';
     uintptr_t addr = fake.base + s->head;
-    uint32_t ranges = nmo_place_block(&o, addr, s->bytes, s->offset);
+    uint32_t ranges = nmo_place_block(&o, addr, s->bytes, s->offset, true);
     CHECK((int)ranges == s->ranges, "%s: %u ranges, not %d", s->name, ranges, s->ranges);
     fake_touch(addr, s->bytes, 9);
     check_homes(s);
@@ -80,7 +80,7 @@ static void counts_recycled(void) {
     nmo_run.page_ranges = 1000;
     fake.home[0] = 3; /* the allocator's header */
     fake.home[5] = 0; /* used before */
-    nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+    nmo_place_block(&o, fake.base, 8 * PAGE, 0, true);
     CHECK(o.moved == 2 && o.recycled == 1, "moved %lu recycled %lu", (long)o.moved, (long)o.recycled);
 }
 
@@ -91,12 +91,25 @@ static void few_ranges(void) {
     o.touched = touched, o.ntouched = 3, o.touched_pages = 8;
     fake_reset(4);
     nmo_run.page_ranges = 3;
-    uint32_t ranges = nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+    uint32_t ranges = nmo_place_block(&o, fake.base, 8 * PAGE, 0, true);
     CHECK(ranges == 0 && fake_count('b') == 0 && fake_count('s') == 1, "%u ranges", ranges);
     for (int i = 0; i < 8; i++)
         CHECK(fake.home[i] == (s.want[i] == '-' ? -1 : s.want[i] - '0'), "page %d is on %d", i, fake.home[i]);
     nmo_place_end(&o, fake.base, 8 * PAGE, 0, ranges, true);
     CHECK(o.touched_seen == 7 && o.on_plan == 7 && fake_count('b') == 0, "%lu touched", (long)o.touched_seen);
+}
+
+/* Memory that is not writable, or not yet, is never stored to. */
+static void not_writable(void) {
+    struct setup s = {"not writable", NMO_POLICY_XWISE, 0, "", 0, 8 * PAGE, 0, 1, "", "", 0, 4};
+    struct nmo_object o = object_of(&s);
+    struct nmo_runs touched[] = {{1, 8}};
+    o.touched = touched, o.ntouched = 1, o.touched_pages = 8;
+    fake_reset(4);
+    nmo_run.page_ranges = 0;
+    nmo_place_block(&o, fake.base, 8 * PAGE, 0, false);
+    CHECK(fake_count('p') == 0, "%d populated", fake_count('p'));
+    nmo_warn_child();
 }
 
 static void refusals(void) {
@@ -112,11 +125,11 @@ static void refusals(void) {
         fake_reset(4);
         nmo_run.page_ranges = 1000;
         fake.refuse = 'b', fake.refuse_after = refused[i].after, fake.error = refused[i].error;
-        nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+        nmo_place_block(&o, fake.base, 8 * PAGE, 0, true);
         CHECK(fake_count('b') == refused[i].binds, "%s: %d calls", refused[i].name, fake_count('b'));
         CHECK(o.instances == 1, "%s", refused[i].name);
         if (refused[i].error == -ENOSYS) { /* then nothing is tried any more */
-            nmo_place_block(&o, fake.base, 8 * PAGE, 0);
+            nmo_place_block(&o, fake.base, 8 * PAGE, 0, true);
             CHECK(fake_count('b') == refused[i].binds, "%s: tried again", refused[i].name);
             break;
         }
@@ -129,6 +142,7 @@ int main(void) {
         one(&table[i]);
     counts_recycled();
     few_ranges();
+    not_writable();
     refusals();
     CHECK_END;
 }

@@ -1,0 +1,37 @@
+/* mapping: what programs do with mappings, by name of the turn; says what came
+ * of it, as the program alone would. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, PAGES = 256 };
+
+static char *map(size_t pages, int prot) {
+    return mmap(NULL, pages * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void touch(char *p, size_t pages) {
+    for (size_t i = 0; i < pages; i++)
+        p[i * PAGE] = 1;
+}
+
+/* Reserved first, made writable later. */
+static void reserve(int prot) {
+    char *p = map(PAGES, prot);
+    printf("%s\n", mprotect(p, PAGES * PAGE, PROT_READ | PROT_WRITE) ? strerror(errno) : "ok");
+    touch(p, PAGES);
+}
+
+int main(int argc, char **argv) {
+    const char *turn = argc > 1 ? argv[1] : "";
+    if (!strcmp(turn, "none"))
+        reserve(PROT_NONE);
+    else if (!strcmp(turn, "readonly"))
+        reserve(PROT_READ);
+    else
+        return 2;
+    return 0;
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Programs that the library must not disturb: each turn ends as it does alone.
+src=$(dirname "$0")/programs
+lib=$LIB/libnumaopt.so
+mkdir -p "$SCRATCH" && cd "$SCRATCH" || exit 1
+case $src in /*) ;; *) src=$OLDPWD/$src ;; esac
+case $lib in /*) ;; *) lib=$OLDPWD/$lib ;; esac
+failures=0
+fail() { failures=$((failures + 1)); echo "FAIL: $*"; }
+want() { # want NAME PATTERN TEXT
+    printf '%s\n' "$3" | grep -Eq "$2" || fail "$1: no /$2/ in: $3"
+}
+never() { # never NAME PATTERN TEXT
+    ! printf '%s\n' "$3" | grep -Eq "$2" || fail "$1: /$2/ in: $3"
+}
+with() { # with RUN COMMAND...: stdout and stderr under the library, and the status
+    run=$1; shift
+    LD_PRELOAD=$lib NUMAOPT_RUN=$run timeout 60 "$@" 2>&1
+    echo "status $?"
+}
+run_file() { # run_file RANGES KIND POLICY... > file: every KIND of at least a page is object 1
+    printf '%s\n' 'numaopt-run 1' 'mode apply' 'sys linux' 'mark 0' "page-ranges $1"
+    taskset -pc $$ | sed 's/.*: //' | tr , '\n' | awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print "cpu", i, 0 }'
+    printf '%s\n' 'node 0 0' 'module 0 - -'
+    echo "object 1 $2 -1 0 1 4096 1000000000 $3 obj"
+    echo 'frame 1 0 0 0 1000000000'
+}
+
+# ---- mappings ----
+${CC:-cc} -O2 -o mapping "$src/mapping.c" || exit 1
+{ run_file 0 mapping 'bind 0'; echo 'touched 1 1*256'; } > touch.run
+for turn in none readonly; do
+    text=$(with touch.run ./mapping $turn)
+    want "$turn" '^ok$' "$text"
+    want "$turn" '^status 0$' "$text"
+done
+
+exit $failures
