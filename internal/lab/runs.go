@@ -112,7 +112,7 @@ func newJob(opt Options, g *guest) (*job, error) {
 
 // plainRun is the program with its threads bound, and nothing placed.
 func plainRun(name string, p program, opt Options, g *guest) (guestRun, error) {
-	r := guestRun{name: name, exe: p.path, args: opt.Command, env: quietEnv(os.Environ())}
+	r := guestRun{name: name, exe: p.path, args: opt.Command, env: quietEnv()}
 	if p.deaf != "" {
 		r.deaf = p.deaf
 		return r, nil
@@ -133,7 +133,7 @@ func planRun(p program, opt Options, g *guest) (guestRun, error) {
 	if err != nil {
 		return guestRun{}, err
 	}
-	r := guestRun{name: "plan", exe: opt.Exe, env: quietEnv(os.Environ())}
+	r := guestRun{name: "plan", exe: opt.Exe, env: quietEnv()}
 	r.summary = filepath.Join(g.dir, "summary-plan")
 	r.args = []string{opt.Exe, "apply", "--mark", "--summary", r.summary, "--bind", opt.Bind}
 	for _, o := range opt.Only {
@@ -144,21 +144,12 @@ func planRun(p program, opt Options, g *guest) (guestRun, error) {
 	return r, nil
 }
 
-// quietEnv makes waiting threads of OpenMP runtimes sleep, where the user has not
-// said otherwise: 8 CPUs are emulated on 2, and spinning counts as accesses.
-func quietEnv(env []string) []string {
-	env = append([]string{}, env...)
-	for _, d := range QuietOpenMP {
-		key, _, _ := strings.Cut(d, "=")
-		if _, set := os.LookupEnv(key); !set {
-			env = append(env, d)
-		}
-	}
+// quietEnv is this process's environment, in which waiting threads of OpenMP
+// runtimes sleep: 8 CPUs are emulated on 2, and spinning counts as accesses.
+func quietEnv() []string {
+	env, _ := runfile.Quiet(os.Environ())
 	return env
 }
-
-// QuietOpenMP is what quietEnv adds.
-var QuietOpenMP = []string{"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0"}
 
 // writeBindFile writes the runtime's file for a run that only binds threads.
 func writeBindFile(path, summary string, opt Options, only []runfile.FuncOffset) error {

@@ -152,19 +152,9 @@ func (s *session) environment() error {
 	if err != nil {
 		return err
 	}
-	has := map[string]bool{}
-	for _, kv := range environ {
-		name, _, _ := strings.Cut(kv, "=")
-		has[name] = true
-	}
 	// Threads that spin at barriers would be most of the accesses of 8 threads
 	// on few real CPUs.
-	for _, kv := range []string{"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0"} {
-		if name, _, _ := strings.Cut(kv, "="); !has[name] {
-			environ = append(environ, kv)
-			s.set = append(s.set, kv)
-		}
-	}
+	environ, s.set = runfile.Quiet(environ)
 	for _, kv := range environ {
 		if strings.HasPrefix(kv, "LD_") {
 			if strings.Contains(kv, ",") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -73,6 +74,19 @@ func Env(environ []string, lib, file string) ([]string, error) {
 		}
 	}
 	return append(out, "LD_PRELOAD="+preload, Variable+"="+file), nil
+}
+
+// Quiet returns environ with what makes waiting threads of OpenMP runtimes sleep
+// instead of spin, and what of that was not set already. environ is not changed.
+func Quiet(environ []string) (env, set []string) {
+	env = slices.Clone(environ)
+	for _, kv := range []string{"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0"} {
+		name, _, _ := strings.Cut(kv, "=")
+		if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
+			env, set = append(env, kv), append(set, kv)
+		}
+	}
+	return env, set
 }
 
 // splits reports whether the dynamic linker would take path for several.

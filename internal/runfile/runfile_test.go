@@ -207,3 +207,16 @@ func TestStore(t *testing.T) {
 		t.Errorf("no place for temporary files: %s, %v", path, err)
 	}
 }
+
+func TestQuiet(t *testing.T) {
+	for _, c := range []struct{ environ, env, set string }{
+		{"A=1", "A=1 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0", "OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0"},
+		{"OMP_WAIT_POLICY=active A=1", "OMP_WAIT_POLICY=active A=1 GOMP_SPINCOUNT=0", "GOMP_SPINCOUNT=0"},
+		{"GOMP_SPINCOUNT= OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT= OMP_WAIT_POLICY=passive", ""},
+	} {
+		env, set := Quiet(strings.Fields(c.environ))
+		if strings.Join(env, " ") != c.env || strings.Join(set, " ") != c.set {
+			t.Errorf("%s: %v, %v", c.environ, env, set)
+		}
+	}
+}
