@@ -2,16 +2,16 @@ package record
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"numaopt/internal/symbol"
 )
 
 // ErrEmulator says that the emulator cannot be used here; the text has the cure.
@@ -61,69 +61,11 @@ func fits(text string) (string, error) {
 	return version, nil
 }
 
-// Resolve finds the program as a shell would and checks that the emulator can
-// run it: a dynamically linked x86-64 program, or a script whose interpreter is.
+// Resolve finds the program as execvp does and checks that the emulator can run
+// it, and the runtime be preloaded into it; see symbol.Describe.
 func Resolve(name string) (string, error) {
-	path := name
-	if !strings.Contains(name, "/") {
-		found, err := exec.LookPath(name)
-		if err != nil && !errors.Is(err, exec.ErrDot) {
-			return "", fmt.Errorf("%s: no such program on PATH; a program in this directory is ./%s", name, name)
-		}
-		path = found
-	}
-	if err := checkProgram(path, 0); err != nil {
-		return "", err
-	}
-	return path, nil
-}
-
-func checkProgram(path string, depth int) error {
-	st, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: no such file", path)
-	case err != nil:
-		return err
-	case st.IsDir():
-		return fmt.Errorf("%s: is a directory, not a program", path)
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s: is not a regular file", path)
-	case st.Mode()&0o111 == 0:
-		return fmt.Errorf("%s: is not executable: chmod +x", path)
-	case st.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0:
-		return fmt.Errorf("%s: is set-user-id or set-group-id and would lose its rights in the emulator: profile a copy without the bit", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	head := make([]byte, 256)
-	n, _ := f.ReadAt(head, 0)
-	head = head[:n]
-	if bytes.HasPrefix(head, []byte("#!")) {
-		return checkScript(path, head, depth)
-	}
-	if !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
-		return fmt.Errorf("%s: is neither an ELF program nor a script that begins with #!", path)
-	}
-	return checkELF(path, f)
-}
-
-func checkScript(path string, head []byte, depth int) error {
-	line, _, _ := bytes.Cut(head[2:], []byte("\n"))
-	words := strings.Fields(string(line))
-	if len(words) == 0 {
-		return fmt.Errorf("%s: names no interpreter after #!", path)
-	}
-	if depth > 4 {
-		return fmt.Errorf("%s: too many interpreters of interpreters", path)
-	}
-	if err := checkProgram(words[0], depth+1); err != nil {
-		return fmt.Errorf("%s: its interpreter: %w", path, err)
-	}
-	return nil
+	p, err := symbol.Describe(name)
+	return p.Path, err
 }
 
 // unfold is the program that QEMU, which knows no #! lines, must be given to run
@@ -150,32 +92,4 @@ func unfold(path string, argv []string) (program string, args []string, err erro
 		argv = append(append(front, path), argv[1:]...)
 		path = interpreter
 	}
-}
-
-func checkELF(path string, f *os.File) error {
-	e, err := elf.NewFile(f)
-	if err != nil {
-		return fmt.Errorf("%s: %v", path, err)
-	}
-	if e.Machine != elf.EM_X86_64 || e.Class != elf.ELFCLASS64 {
-		return fmt.Errorf("%s: is a program for %s, numaopt emulates x86-64 alone", path, strings.TrimPrefix(e.Machine.String(), "EM_"))
-	}
-	if e.Type != elf.ET_EXEC && e.Type != elf.ET_DYN {
-		return fmt.Errorf("%s: is not a program (%s)", path, e.Type)
-	}
-	for _, p := range e.Progs {
-		if p.Type != elf.PT_INTERP {
-			continue
-		}
-		name := make([]byte, min(p.Filesz, 4096))
-		if _, err := p.ReadAt(name, 0); err != nil {
-			return fmt.Errorf("%s: its dynamic linker's name: %v", path, err)
-		}
-		linker := strings.TrimRight(string(name), "\x00")
-		if _, err := os.Stat(linker); err != nil {
-			return fmt.Errorf("%s: its dynamic linker %s is not installed", path, linker)
-		}
-		return nil
-	}
-	return fmt.Errorf("%s: is statically linked, so its allocations, threads and loops cannot be seen: link it dynamically (without -static)", path)
 }

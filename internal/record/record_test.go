@@ -22,40 +22,25 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestResolve: what symbol.Describe refuses is not emulated; the path is whole.
 func TestResolve(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("text"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	arm := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x03\x00\xb7\x00\x01\x00\x00\x00" + strings.Repeat("\x00", 28) + "\x40\x00\x38\x00\x00\x00\x40\x00\x00\x00\x00\x00"
-	static := strings.Replace(arm, "\xb7", "\x3e", 1)
-	for _, c := range []struct{ path, want string }{
+	for _, c := range []struct{ name, want string }{
 		{"/bin/sh", ""},
 		{"sh", ""},
-		{"no-such-program", "no such program on PATH"},
-		{filepath.Join(dir, "none"), "no such file"},
-		{dir, "is a directory"},
-		{"/dev/null", "not a regular file"},
-		{write("plain", "text", 0o755), "neither an ELF program nor a script"},
-		{write("mode", "#!/bin/sh\n", 0o644), "chmod +x"},
-		{write("setuid", "#!/bin/sh\n", 0o755|os.ModeSetuid), "set-user-id"},
-		{write("script", "#!/bin/sh -e\n", 0o755), ""},
-		{write("orphan", "#!/no/such/interpreter\n", 0o755), "its interpreter: /no/such/interpreter: no such file"},
-		{write("empty", "#!\n", 0o755), "no interpreter"},
-		{write("arm", arm, 0o755), "is a program for AARCH64"},
-		{write("static", static, 0o755), "statically linked"},
-		{write("cut", "\x7fELF\x02", 0o755), "cut:"},
+		{"no-such-program", "not in $PATH"},
+		{"/dev/null", "not executable"},
+		{plain, "neither an ELF program nor a script"},
 	} {
-		_, err := Resolve(c.path)
+		path, err := Resolve(c.name)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		if err == nil && !filepath.IsAbs(path) {
+			t.Errorf("%s: %s is not absolute", c.name, path)
 		}
 	}
 }

@@ -126,6 +126,9 @@ func preloadable(path string) (err error) {
 	case strings.Contains(filepath.Base(interpreter), "musl"):
 		return fmt.Errorf("%s: linked against musl, and numaopt's runtime against glibc: link it against glibc", path)
 	}
+	if _, err := os.Stat(interpreter); err != nil {
+		return fmt.Errorf("%s: its dynamic linker %s is not installed", path, interpreter)
+	}
 	return privileged(path)
 }
 

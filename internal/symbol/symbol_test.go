@@ -260,6 +260,7 @@ func TestDescribe(t *testing.T) {
 		{file("arm", string(arm), 0o755), "built for AARCH64, 64 bit"},
 		{file("cut", string(arm[:40]), 0o755), "neither an ELF program"},
 		{setuid, "setuid"},
+		{compile(t, "gcc -O2 -fopenmp -Wl,--dynamic-linker=/no/such/ld.so", "sweep.c"), "its dynamic linker /no/such/ld.so is not installed"},
 		{compile(t, "gcc -static -O2 -fopenmp", "sweep.c"), "statically linked"},
 		{dir, "is a directory"},
 		{"/no/such/program", "no such file"},
