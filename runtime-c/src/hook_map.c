@@ -53,6 +53,17 @@ NMO_EXPORT int munmap(void *at, size_t bytes) {
     return result(nmo_sys_call(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0)) == MAP_FAILED ? -1 : 0;
 }
 
+/* A part that our policies divided is no single mapping any more, and the kernel
+ * refuses to move it: then the policies go, as they would with the object. */
+static long remap(void *at, size_t old_bytes, size_t bytes, int flags, void *to) {
+    long ret = nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0);
+    if (ret != -EFAULT || nmo_state != NMO_READY || !nmo_run.nobjects || nmo_run.emulated)
+        return ret;
+    if (nmo_sys->bind((uintptr_t)at, old_bytes, NMO_MPOL_DEFAULT, 0) < 0)
+        return ret;
+    return nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0);
+}
+
 NMO_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, ...) {
     struct nmo_caller caller = NMO_CALLER();
     va_list ap;
@@ -62,7 +73,7 @@ NMO_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, ...
     bool known = nmo_state == NMO_READY && nmo_live_known((uintptr_t)at);
     if (known)
         nmo_alloc_gone((uintptr_t)at);
-    void *got = result(nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0));
+    void *got = result(remap(at, old_bytes, bytes, flags, to));
     if (got != MAP_FAILED && nmo_state == NMO_READY)
         nmo_alloc_mapping(&caller, (uintptr_t)got, bytes, NMO_PLACE);
     return got;

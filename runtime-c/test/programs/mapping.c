@@ -25,12 +25,22 @@ static void reserve(int prot) {
     touch(p, PAGES);
 }
 
+/* An inner part moves and grows. */
+static void move_inner(void) {
+    char *p = map(PAGES, PROT_READ | PROT_WRITE);
+    touch(p, PAGES);
+    char *q = mremap(p + 16 * PAGE, (PAGES - 16) * PAGE, 2 * PAGES * PAGE, MREMAP_MAYMOVE);
+    printf("%s\n", q == MAP_FAILED ? strerror(errno) : q[0] == 1 && p[0] == 1 ? "ok" : "lost");
+}
+
 int main(int argc, char **argv) {
     const char *turn = argc > 1 ? argv[1] : "";
     if (!strcmp(turn, "none"))
         reserve(PROT_NONE);
     else if (!strcmp(turn, "readonly"))
         reserve(PROT_READ);
+    else if (!strcmp(turn, "inner"))
+        move_inner();
     else
         return 2;
     return 0;
