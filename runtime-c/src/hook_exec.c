@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "nmo.h"
@@ -23,14 +24,21 @@ extern char **environ;
 
 /* ---- a new image in this process ---- */
 
-/* A process that fork or vfork made reports nothing: its parent does. */
-static void before_exec(void) {
+/* A process that vfork made reports nothing: its parent does. path NULL: not
+ * known; one that cannot be executed ends nothing. */
+static bool before_exec(const char *path) {
+    int keep = errno;
     nmo_thread_loosen();
-    nmo_stats_finish();
+    bool hopeless = path && nmo_sys_call(SYS_faccessat, AT_FDCWD, (long)path, X_OK, 0, 0, 0) < 0;
+    bool finished = !hopeless && nmo_stats_finish();
+    errno = keep;
+    return finished;
 }
 
-static int after_exec(void) {
+static int after_exec(bool finished) {
     int keep = errno;
+    if (finished)
+        nmo_stats_resume();
     nmo_thread_tighten();
     errno = keep;
     return -1;
@@ -38,16 +46,22 @@ static int after_exec(void) {
 
 static int do_execve(const char *path, char *const argv[], char *const envp[]) {
     REAL(execve);
-    before_exec();
+    bool finished = before_exec(path);
     real(path, argv, envp);
-    return after_exec();
+    return after_exec(finished);
+}
+
+static bool has_slash(const char *file) {
+    while (*file && *file != '/')
+        file++;
+    return *file;
 }
 
 static int do_execvpe(const char *file, char *const argv[], char *const envp[]) {
     REAL(execvpe);
-    before_exec();
+    bool finished = before_exec(has_slash(file) ? file : NULL);
     real(file, argv, envp);
-    return after_exec();
+    return after_exec(finished);
 }
 
 NMO_EXPORT int execve(const char *path, char *const argv[], char *const envp[]) {
@@ -68,16 +82,16 @@ NMO_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 
 NMO_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) {
     REAL(fexecve);
-    before_exec();
+    bool finished = before_exec(NULL);
     real(fd, argv, envp);
-    return after_exec();
+    return after_exec(finished);
 }
 
 NMO_EXPORT int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags) {
     REAL(execveat);
-    before_exec();
+    bool finished = before_exec(NULL);
     real(fd, path, argv, envp, flags);
-    return after_exec();
+    return after_exec(finished);
 }
 
 /* The arguments of execl, execlp and execle as an array on the stack. */

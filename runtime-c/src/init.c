@@ -106,6 +106,7 @@ __attribute__((constructor)) void nmo_init(void) {
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
         return;
     int keep = errno;
+    nmo_log_init();
     bool first = nmo_malloc_init();
     nmo_self.quiet = true;
     const char *path = getenv("NUMAOPT_RUN");

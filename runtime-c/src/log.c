@@ -4,6 +4,8 @@
 #include "sys.h"
 
 #include <errno.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "../plugin/wire.h"
 
@@ -82,7 +84,37 @@ const char *nmo_errno_name(long err) {
     }
 }
 
+/* What stderr was at the start. A program may close it and get the number back
+ * for a file of its own, in which our lines have no business. */
+static struct {
+    bool open;
+    dev_t dev;
+    ino_t ino;
+} stderr_file;
+
+static bool stat_stderr(struct stat *st) {
+#ifdef SYS_fstat
+    return nmo_sys_call(SYS_fstat, 2, (long)st, 0, 0, 0, 0) >= 0;
+#else
+    return nmo_sys_call(SYS_newfstatat, 2, (long)"", (long)st, 0x1000 /* AT_EMPTY_PATH */, 0, 0) >= 0;
+#endif
+}
+
+void nmo_log_init(void) {
+    struct stat st;
+    stderr_file.open = stat_stderr(&st);
+    if (stderr_file.open)
+        stderr_file.dev = st.st_dev, stderr_file.ino = st.st_ino;
+}
+
+static bool stderr_is_same(void) {
+    struct stat st;
+    return stderr_file.open && stat_stderr(&st) && st.st_dev == stderr_file.dev && st.st_ino == stderr_file.ino;
+}
+
 void nmo_say(const char *line) {
+    if (!stderr_is_same())
+        return;
     NMO_TEXT(text, 600);
     nmo_text_add(&text, "numaopt: ");
     nmo_text_add(&text, line);

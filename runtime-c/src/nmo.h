@@ -99,7 +99,9 @@ const char *nmo_errno_name(long err); /* "EPERM"; positive errno */
 /* Keeps a warning for the summary, and in mode track tells the plugin. Each
  * kind (a string constant) is kept once; later ones are counted. */
 void nmo_warn(const char *kind, const char *detail);
-/* One line on stderr at once. */
+/* Remembers what stderr is. */
+void nmo_log_init(void);
+/* One line on stderr at once; nothing where stderr is another file by now. */
 void nmo_say(const char *line);
 void nmo_warn_child(void); /* after fork: what the parent said is the parent's */
 int nmo_warn_count(void);
@@ -153,6 +155,7 @@ struct nmo_object {
     /* What was done, see stats.c; atomic counters. */
     uint64_t ordinal; /* allocations of this stack by this rank so far */
     uint64_t instances, pages, touched_seen, on_plan, moved, recycled;
+    uint64_t touched_before, on_plan_before; /* before the end's read-back */
     bool placed;     /* globals: done */
     uint32_t ranges; /* globals: as of nmo_place_block */
 };
@@ -372,6 +375,11 @@ void nmo_track_alloc(struct nmo_site *site, uintptr_t addr, size_t bytes, enum n
 void nmo_track_free(const struct nmo_live *live);
 extern bool nmo_track;
 
+/* ---- hook_dynamic.c: regions that hand out their work while they run ------------------------- */
+
+void nmo_dynamic(uintptr_t fn);  /* fn, 0 is none, is such a region; mode track tells the plugin */
+bool nmo_dynamic_runtime(void);  /* is schedule(runtime) such a schedule? false outside mode track */
+
 /* ---- real.c: the next definition of what we interpose ---------------------------------------- */
 
 void *nmo_real_find(const char *name, uintptr_t caller);
@@ -391,8 +399,11 @@ extern bool nmo_mark_regions;     /* there are such regions */
 
 /* ---- stats.c ----------------------------------------------------------------------------------- */
 
-/* Once per process image: reads back what is live and writes the summary. */
-void nmo_stats_finish(void);
+/* Once per process image: reads back what is live and writes the summary. True where it
+ * was done now. */
+bool nmo_stats_finish(void);
+/* The image goes on: its next end counts, and reports, again. */
+void nmo_stats_resume(void);
 void nmo_stats_child(void);
 
 /* ---- init.c ------------------------------------------------------------------------------------ */

@@ -133,11 +133,15 @@ static bool nothing_to_say(void) {
     return !nmo_warn_count();
 }
 
-void nmo_stats_finish(void) {
+bool nmo_stats_finish(void) {
     if (nmo_state != NMO_READY || nmo_sys_pid() != nmo_pid || __atomic_exchange_n(&finished, 1, __ATOMIC_ACQ_REL))
-        return;
+        return false;
     nmo_mark(NMO_MARK_PROGRAM_END);
     nmo_self.quiet = true;
+    for (int i = 0; i < nmo_run.nobjects; i++) {
+        struct nmo_object *o = &nmo_run.objects[i];
+        o->touched_before = o->touched_seen, o->on_plan_before = o->on_plan;
+    }
     for (int i = 0; i < NMO_MAX_RANKS; i++)
         if (nmo_ranks[i].used && nmo_ranks[i].pinned_by)
             nmo_view_report(i);
@@ -152,6 +156,17 @@ void nmo_stats_finish(void) {
     else if (!nmo_track)
         say();
     nmo_self.quiet = false;
+    return true;
+}
+
+/* What is live was counted for an end that did not come. */
+void nmo_stats_resume(void) {
+    for (int i = 0; i < nmo_run.nobjects; i++) {
+        struct nmo_object *o = &nmo_run.objects[i];
+        o->touched_seen = o->touched_before, o->on_plan = o->on_plan_before;
+    }
+    __atomic_store_n(&finished, 0, __ATOMIC_RELEASE);
+    nmo_mark(NMO_MARK_PROGRAM_START);
 }
 
 /* A forked child counts for itself. */

@@ -35,4 +35,20 @@ for turn in none readonly; do
     want "$turn" '^status 0$' "$text"
 done
 
+{ run_file 1000 mapping 'pages -'; echo 'map 1 0*100 -*20 0*136'; } > parts.run
+want "inner mremap" '^ok$' "$(with parts.run ./mapping inner)"
+
+# ---- ends ----
+${CC:-cc} -O2 -o end "$src/end.c" || exit 1
+run_file 100 heap 'bind 0' > heap.run
+want "stderr given away" '^status 0$' "$(with heap.run ./end stderr)"
+want "only the program's data" '^DATA$' "$(cat data.bin)"
+never "only the program's data" numaopt "$(cat data.bin)"
+
+for file in no-such-program ./no-such-program ./heap.run; do
+    text=$(with heap.run ./end exec $file)
+    want "exec of $file fails" '^numaopt: obj: 25[0-9] of 25[0-9] touched pages on plan' "$text"
+    want "exec of $file fails" '^status 0$' "$text"
+done
+
 exit $failures
