@@ -69,12 +69,13 @@ func (a *Arena) Starts() ([]Code, error) { return read(a, Starts, parseCode) }
 type Loop struct {
 	Code
 	Entries uint64
+	Dynamic bool // hands out its work while it runs
 }
 
 // Loops returns the loops by id; number 0 is unused.
 func (a *Arena) Loops() ([]Loop, error) {
 	return read(a, Loops, func(b []byte) Loop {
-		return Loop{Code{le.Uint64(b), int(int32(le.Uint32(b[16:]))), false}, le.Uint64(b[8:])}
+		return Loop{Code{le.Uint64(b), int(int32(le.Uint32(b[16:]))), false}, le.Uint64(b[8:]), le.Uint32(b[20:]) != 0}
 	})
 }
 

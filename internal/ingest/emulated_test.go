@@ -41,10 +41,15 @@ func emulator(t *testing.T) record.Emulator {
 // compile builds testdata/NAME.c.
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
+	return compileWith(t, "gcc", name, flags...)
+}
+
+func compileWith(t *testing.T, compiler, name string, flags ...string) string {
+	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
 	args := append(append([]string{"-O1", "-g", "-o", out}, flags...), filepath.Join("testdata", name+".c"))
-	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, text)
+	if text, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, text)
 	}
 	return out
 }
@@ -301,6 +306,46 @@ func TestEnds(t *testing.T) {
 			}
 			if stores < 4<<17 {
 				t.Errorf("%d stores to the block, want %d or more", stores, 4<<17)
+			}
+		})
+	}
+}
+
+func TestDynamicLoops(t *testing.T) {
+	qemu := emulator(t)
+	want := map[string]bool{"plain": false, "fixed": false, "by_environment": false, "dynamic": true, "guided": true, "inside": true, "tasks": true, "taskloop": true, "alone": false}
+	for _, c := range []struct{ compiler, schedule string }{{"gcc", ""}, {"gcc", "static"}, {"clang", ""}, {"clang", "dynamic,8"}} {
+		t.Run(c.compiler+" "+c.schedule, func(t *testing.T) {
+			app := compileWith(t, c.compiler, "dynamic", "-fopenmp")
+			command := []string{app}
+			if c.schedule != "" {
+				command = []string{"env", "OMP_SCHEDULE=" + c.schedule, app}
+			}
+			r := emulate(t, qemu, nil, command...)
+			if r.raw.Status != 0 {
+				t.Fatalf("status %d\n%s", r.raw.Status, r.out)
+			}
+			// Without a schedule gcc's runtime is dynamic, clang's static.
+			want["by_environment"] = c.compiler == "gcc" && c.schedule == "" || strings.HasPrefix(c.schedule, "dynamic")
+			seen, nested := map[string]bool{}, 0
+			for _, x := range r.Regions {
+				if is, ok := want[x.Function]; ok && x.Kind == profile.Loop {
+					seen[x.Function] = true
+					if x.Dynamic != is {
+						t.Errorf("%s (%s): dynamic %v", x.Function, x.Name, x.Dynamic)
+					}
+				}
+			}
+			for _, x := range r.Regions {
+				if x.Function == "nested" && x.Dynamic {
+					nested++
+				}
+			}
+			if nested != 1 {
+				t.Errorf("%d of the nested loops are dynamic, want the inner one", nested)
+			}
+			if len(seen) < len(want)-1 { // "alone" may be a call of its body
+				t.Errorf("loops of %v only", seen)
 			}
 		})
 	}

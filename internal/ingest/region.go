@@ -55,7 +55,7 @@ func (b *builder) loop(n int) int {
 	code := b.code(l.Code)
 	key := regionKey{kind: profile.Loop, module: code.Module, offset: code.Offset}
 	return b.add(key, func() profile.Region {
-		r := profile.Region{Kind: profile.Loop, Code: code, Entries: l.Entries, Name: symbol.Name(code, b.p.Modules)}
+		r := profile.Region{Kind: profile.Loop, Code: code, Entries: l.Entries, Dynamic: l.Dynamic, Name: symbol.Name(code, b.p.Modules)}
 		if l.Module < 0 || l.Module >= len(b.elf) || b.elf[l.Module] == nil {
 			return r
 		}

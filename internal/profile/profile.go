@@ -138,6 +138,10 @@ type Region struct {
 	Thread string `json:"thread,omitempty"`
 	// Entries is how often a loop was entered by a team (counted at its rank 0); 0 if not counted.
 	Entries uint64 `json:"entries,omitempty"`
+	// Dynamic is true for a loop that hands out its work while it runs (schedules
+	// dynamic and guided, tasks, sections, teams inside teams): which thread made
+	// which of its accesses is chance and differs from run to run.
+	Dynamic bool `json:"dynamic,omitempty"`
 }
 
 // Thread is one rank on one CPU. A thread that is pinned elsewhere during the

@@ -206,7 +206,7 @@ func (b *builder) loops() []Loop {
 		}
 		list = append(list, Loop{
 			Name: b.regionName(i), Kind: string(x.Kind), Function: x.Function, File: x.File, Line: x.Line,
-			Symbol: x.Code.Symbol, Thread: x.Thread, Entries: x.Entries, Threads: len(threads[i]),
+			Symbol: x.Code.Symbol, Thread: x.Thread, Entries: x.Entries, Dynamic: x.Dynamic, Threads: len(threads[i]),
 			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
 			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
 		})

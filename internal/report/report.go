@@ -164,6 +164,7 @@ type Loop struct {
 	Symbol       string `json:"symbol,omitempty"`
 	Thread       string `json:"thread,omitempty"`
 	Entries      uint64 `json:"entries"`
+	Dynamic      bool   `json:"dynamic"`
 	Threads      int    `json:"threads"`
 	Accesses     uint64 `json:"accesses"`
 	DRAMAccesses uint64 `json:"dram_accesses"`

@@ -193,7 +193,11 @@ func (t *textWriter) loops(r *Report) {
 		if l.Thread != "" && l.Thread != l.Name {
 			name += " in " + l.Thread
 		}
-		tab.AppendRow(table.Row{short(name, 42), l.Kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
+		kind := l.Kind
+		if l.Dynamic {
+			kind = "dynamic"
+		}
+		tab.AppendRow(table.Row{short(name, 42), kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
 	}
 	t.render(tab, len(r.Loops)-len(shown))
 }

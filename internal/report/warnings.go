@@ -30,6 +30,9 @@ func (b *builder) warnings(r *Report) []string {
 	add(run.Complete && run.ExitStatus != 0, "the program ended with status %d", run.ExitStatus)
 	add(r.Match < enoughMatch, "only %v of the DRAM accesses outside stacks and program image belong to a known object; programs built with -g and allocating with malloc, new or mmap match best", r.Match)
 	add(r.DRAM.UnknownPct >= 1, "%v of the DRAM accesses are to pages whose home is not known (only read and never written); the remote percentages leave them out", r.DRAM.UnknownPct)
+	if loops, share := dynamicLoops(r); share >= 5 {
+		list = append(list, fmt.Sprintf("%v of the DRAM accesses are of %s, which %s out work while running (dynamic schedule, tasks or nested teams): which thread uses which page is chance there, and in the next run another", share, names(loops), verb(len(loops), "hands", "hand")))
+	}
 	if used, has := b.nodesUsed(); r.Accesses > 0 && used < has {
 		list = append(list, fmt.Sprintf("threads ran on %d of %d nodes", used, has))
 	}
@@ -41,6 +44,20 @@ func (b *builder) warnings(r *Report) []string {
 		list = append(list, "no sample from thread "+silent)
 	}
 	return list
+}
+
+// dynamicLoops names the loops that hand out their work while they run, with
+// their share of the DRAM accesses.
+func dynamicLoops(r *Report) (loops []string, share Pct) {
+	for i := range r.Loops {
+		l := &r.Loops[i]
+		if !l.Dynamic || !(l.DRAMPct > 0) {
+			continue
+		}
+		share += l.DRAMPct
+		loops = append(loops, l.Name)
+	}
+	return loops, share
 }
 
 func ended(status int) string {

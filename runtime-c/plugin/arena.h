@@ -88,7 +88,7 @@ struct nmo_a_loop {
     uint64_t vaddr;
     uint64_t entries;
     int32_t module;
-    uint32_t reserved;
+    uint32_t dynamic; /* hands out its work while it runs */
 };
 
 struct nmo_a_thread {

@@ -142,6 +142,7 @@ void nmo_thread_is(struct vcpu *v, uint32_t rank, uint32_t cpu, const struct nmo
 void nmo_thread_moved(uint32_t rank, uint32_t cpu, bool pinned);
 bool nmo_thread_adopt(struct vcpu *v);
 void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master);
+void nmo_thread_dynamic(uint64_t fn);
 void nmo_thread_pause(struct vcpu *v, int by);
 void nmo_thread_child(unsigned vcpu);
 

@@ -61,6 +61,9 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
     case NMO_REGION:
         nmo_thread_region(v, a, b != 0);
         break;
+    case NMO_DYNAMIC:
+        nmo_thread_dynamic(a);
+        break;
     case NMO_SITE:
         site(a, b, (const uint64_t *)c);
         break;

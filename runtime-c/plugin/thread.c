@@ -235,6 +235,16 @@ void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master)
     set_region(v);
 }
 
+/* Who gets which part of the region fn is chance. */
+void nmo_thread_dynamic(uint64_t fn)
+{
+    pthread_mutex_lock(&thread_lock);
+    uint32_t loop = fn ? loop_index(fn) : 0;
+    if (loop != 0)
+        ((struct nmo_a_loop *)nmo_arena_at(NMO_SEC_LOOPS, loop))->dynamic = 1;
+    pthread_mutex_unlock(&thread_lock);
+}
+
 void nmo_thread_pause(struct vcpu *v, int by)
 {
     v->paused = by < 0 && v->paused == 0 ? 0 : v->paused + (uint32_t)by;

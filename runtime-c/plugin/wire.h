@@ -57,6 +57,9 @@ enum nmo_op {
     NMO_PINNED = 15,
     /* (rank, cpu, node, pinned): another thread has moved the thread of rank. */
     NMO_THREAD_MOVED = 16,
+    /* (fn): the parallel region fn hands out its work while it runs; said at
+     * least once, at most now and then. */
+    NMO_DYNAMIC = 17,
 };
 
 /* One slot of the table of small allocations: open addressing, slot of a page

@@ -24,6 +24,20 @@ static bool wanted(void) {
     return nmo_ready() && (nmo_track || nmo_mark_regions);
 }
 
+/* Whether the caller's team has several threads, as far as they have come; NULL
+ * outside teams. */
+static __thread bool *in_team __attribute__((tls_model("initial-exec")));
+
+/* A member of a team begins. Which thread of the process joins which of the
+ * teams that members of a team form is chance. */
+static void enter(uintptr_t fn, bool master, const bool *outer, bool *several) {
+    if (!master)
+        __atomic_store_n(several, true, __ATOMIC_RELAXED);
+    if (!master && outer && __atomic_load_n(outer, __ATOMIC_RELAXED))
+        nmo_dynamic(fn);
+    in_team = several;
+}
+
 /* ---- libgomp ---- */
 
 /* Lives on the master's stack for the time of the region. */
@@ -32,14 +46,17 @@ struct gomp_team {
     void (*fn)(void *);
     void *data;
     const struct nmo_self *master;
+    bool *outer, several; /* see enter */
 };
 
 static void gomp_member(void *arg) {
     struct gomp_team *team = arg;
-    bool master = team->master == &nmo_self;
+    bool master = team->master == &nmo_self, *before = in_team;
+    enter((uintptr_t)team->fn, master, team->outer, &team->several);
     uintptr_t outer = nmo_thread_enter((uintptr_t)team->fn, master);
     team->fn(team->data);
     nmo_thread_leave(outer, master);
+    in_team = before;
 }
 
 static void *real_of(void **real, const char *name, void *caller) {
@@ -53,15 +70,17 @@ static void *real_of(void **real, const char *name, void *caller) {
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
-/* A GOMP entry: type, name, further parameters, how to pass them. */
-#define GOMP(type, name, declare, keep, params, args)                                              \
+/* A GOMP entry: type, name, whether it hands out work as it goes, further parameters, how to pass them. */
+#define GOMP(type, name, dynamic, declare, keep, params, args)                                           \
     NMO_EXPORT type name params;                                                                   \
     NMO_EXPORT type name params {                                                                  \
         static void *real;                                                                         \
         type(*call) params = (type(*) params)real_of(&real, #name, CALLER);                        \
         if (!wanted())                                                                             \
             return call args;                                                                      \
-        struct gomp_team team = {data ? *(void **)data : NULL, fn, data, &nmo_self};               \
+        struct gomp_team team = {data ? *(void **)data : NULL, fn, data, &nmo_self, in_team, false};       \
+        if (dynamic)                                                                               \
+            nmo_dynamic((uintptr_t)fn);                                                            \
         bool only = open_window((uintptr_t)fn);                                                    \
         fn = gomp_member;                                                                          \
         data = &team;                                                                              \
@@ -74,18 +93,18 @@ static void *real_of(void **real, const char *name, void *caller) {
 #define GOMP_HEAD void (*fn)(void *), void *data, unsigned threads
 #define GOMP_LOOP GOMP_HEAD, long start, long end, long incr
 
-GOMP(void, GOMP_parallel, , NOTHING, (GOMP_HEAD, unsigned flags), (fn, data, threads, flags))
-GOMP(unsigned, GOMP_parallel_reductions, unsigned got =, return got, (GOMP_HEAD, unsigned flags), (fn, data, threads, flags))
-GOMP(void, GOMP_parallel_sections, , NOTHING, (GOMP_HEAD, unsigned count, unsigned flags), (fn, data, threads, count, flags))
-#define GOMP_CHUNKED(name)                                                                         \
-    GOMP(void, name, , NOTHING, (GOMP_LOOP, long chunk, unsigned flags), (fn, data, threads, start, end, incr, chunk, flags))
+GOMP(void, GOMP_parallel, false, , NOTHING, (GOMP_HEAD, unsigned flags), (fn, data, threads, flags))
+GOMP(unsigned, GOMP_parallel_reductions, false, unsigned got =, return got, (GOMP_HEAD, unsigned flags), (fn, data, threads, flags))
+GOMP(void, GOMP_parallel_sections, true, , NOTHING, (GOMP_HEAD, unsigned count, unsigned flags), (fn, data, threads, count, flags))
+#define GOMP_CHUNKED(name, dynamic)                                                                        \
+    GOMP(void, name, dynamic, , NOTHING, (GOMP_LOOP, long chunk, unsigned flags), (fn, data, threads, start, end, incr, chunk, flags))
 #define GOMP_UNCHUNKED(name)                                                                       \
-    GOMP(void, name, , NOTHING, (GOMP_LOOP, unsigned flags), (fn, data, threads, start, end, incr, flags))
-GOMP_CHUNKED(GOMP_parallel_loop_static)
-GOMP_CHUNKED(GOMP_parallel_loop_dynamic)
-GOMP_CHUNKED(GOMP_parallel_loop_guided)
-GOMP_CHUNKED(GOMP_parallel_loop_nonmonotonic_dynamic)
-GOMP_CHUNKED(GOMP_parallel_loop_nonmonotonic_guided)
+    GOMP(void, name, nmo_dynamic_runtime(), , NOTHING, (GOMP_LOOP, unsigned flags), (fn, data, threads, start, end, incr, flags))
+GOMP_CHUNKED(GOMP_parallel_loop_static, false)
+GOMP_CHUNKED(GOMP_parallel_loop_dynamic, true)
+GOMP_CHUNKED(GOMP_parallel_loop_guided, true)
+GOMP_CHUNKED(GOMP_parallel_loop_nonmonotonic_dynamic, true)
+GOMP_CHUNKED(GOMP_parallel_loop_nonmonotonic_guided, true)
 GOMP_UNCHUNKED(GOMP_parallel_loop_runtime)
 GOMP_UNCHUNKED(GOMP_parallel_loop_nonmonotonic_runtime)
 GOMP_UNCHUNKED(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
@@ -98,6 +117,7 @@ enum { MOST_ARGS = 256 };
 struct kmp_team {
     micro_fn *fn;
     const struct nmo_self *master;
+    bool *outer, several; /* see enter */
     int argc;
     void *argv[MOST_ARGS];
 };
@@ -121,10 +141,12 @@ static void invoke(const struct kmp_team *team, int *gtid, int *btid) {
 }
 
 static void kmp_member(int *gtid, int *btid, struct kmp_team *team) {
-    bool master = team->master == &nmo_self;
+    bool master = team->master == &nmo_self, *before = in_team;
+    enter((uintptr_t)team->fn, master, team->outer, &team->several);
     uintptr_t outer = nmo_thread_enter((uintptr_t)team->fn, master);
     invoke(team, gtid, btid);
     nmo_thread_leave(outer, master);
+    in_team = before;
 }
 
 typedef void fork_fn(void *loc, int argc, micro_fn *fn, ...);
@@ -151,7 +173,7 @@ static void collect(struct kmp_team *team, va_list ap) {
 
 NMO_EXPORT void __kmpc_fork_call(void *loc, int argc, micro_fn *fn, ...) {
     static void *real;
-    struct kmp_team team = {.fn = fn, .master = &nmo_self, .argc = argc};
+    struct kmp_team team = {.fn = fn, .master = &nmo_self, .outer = in_team, .argc = argc};
     va_list ap;
     va_start(ap, fn);
     collect(&team, ap);
