@@ -156,6 +156,7 @@ func (opt labOptions) options(std *stdio) (lab.Options, error) {
 		Command: opt.program, Plan: opt.plan, Only: opt.only, THP: opt.thp, Balancing: opt.balancing, SelfTest: opt.selfTest,
 		Bind: opt.bind, Stdin: std.in, Stdout: std.err, Stderr: std.err, Progress: labProgress(std, opt.quiet),
 	}
+	o.Warn = func(text string) { fmt.Fprintf(std.err, "numaopt: %s\n", text) }
 	var err error
 	if o.Topology, err = topo.Parse(opt.topology); err != nil {
 		return o, &usageError{err}

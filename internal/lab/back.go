@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,7 +41,8 @@ func (c *changes) fail(err error) {
 // entry begins one file. Only an error that no further entry could survive is
 // returned; there is none today.
 func (c *changes) entry(e entry) error {
-	c.file, c.left, c.at = nil, 0, e
+	c.drop(io.ErrUnexpectedEOF) // the one before, where it was cut short
+	c.left, c.at = 0, e
 	for _, p := range append(notBack, c.skip) {
 		if p != "" && (e.path == p || strings.HasPrefix(e.path, p+"/")) {
 			return nil

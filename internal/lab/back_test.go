@@ -87,3 +87,17 @@ func TestChangesCutOff(t *testing.T) {
 		t.Errorf("%d files are left", len(all))
 	}
 }
+
+// A file that is cut short by the next one leaves nothing behind.
+func TestCutFile(t *testing.T) {
+	dir := t.TempDir()
+	var c changes
+	c.entry(entry{kind: 'f', mode: 0o644, path: filepath.Join(dir, "cut"), size: 10})
+	c.content([]byte("half"))
+	c.entry(entry{kind: 'f', mode: 0o644, path: filepath.Join(dir, "whole"), size: 2})
+	c.content([]byte("ok"))
+	left, _ := os.ReadDir(dir)
+	if len(left) != 1 || left[0].Name() != "whole" || c.failures != 1 {
+		t.Errorf("%d failures, left %v", c.failures, left)
+	}
+}

@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -21,6 +22,7 @@ const (
 	frameSummary = 'm'
 	frameEntry   = 'f'
 	frameData    = 'd'
+	frameBeat    = 'h'
 	frameDone    = 'z'
 )
 
@@ -64,7 +66,7 @@ func attend(conn io.Reader, l listener) error {
 	for {
 		var head [5]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return fmt.Errorf("the guest went away: %w", err)
+			return away(err)
 		}
 		n := binary.BigEndian.Uint32(head[1:])
 		if n > maxFrame {
@@ -72,13 +74,21 @@ func attend(conn io.Reader, l listener) error {
 		}
 		payload := make([]byte, n)
 		if _, err := io.ReadFull(in, payload); err != nil {
-			return fmt.Errorf("the guest went away: %w", err)
+			return away(err)
 		}
 		done, err := dispatch(head[0], payload, l)
 		if done || err != nil {
 			return err
 		}
 	}
+}
+
+// away is what err of the connection says of the guest.
+func away(err error) error {
+	if errors.Is(err, errSilent) {
+		return err
+	}
+	return fmt.Errorf("the guest went away: %w", err)
 }
 
 func dispatch(kind byte, payload []byte, l listener) (done bool, err error) {
@@ -113,6 +123,7 @@ func dispatch(kind byte, payload []byte, l listener) (done bool, err error) {
 		return false, l.entry(e)
 	case frameData:
 		return false, l.content(payload)
+	case frameBeat: // that it came is all it says
 	case frameDone:
 		return true, nil
 	default:

@@ -37,6 +37,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
@@ -66,6 +68,12 @@ type Options struct {
 	Stdin          io.Reader // nil is /dev/null
 	Stdout, Stderr io.Writer // get the output of the last run
 	Progress       func(string)
+
+	// Warn is told at once what the user should know while the lab goes on; nil
+	// for nobody.
+	Warn func(string)
+
+	silence time.Duration // in the place of runSilence, for tests
 
 	Exe string // numaopt itself
 	Lib string // directory of lab.so, libnumaopt.so and guest/
@@ -120,6 +128,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	defer os.RemoveAll(dir)
 	g := &guest{
 		dir: dir, plugin: filepath.Join(opt.Lib, "lab.so"), kernel: kernel, nodes: nodes, cpus: cpus,
+		bootSilence: bootSilence, runSilence: cmp.Or(opt.silence, runSilence),
 		memory: opt.Memory, caches: opt.Caches, only: len(opt.Only) > 0, thp: opt.THP, balance: opt.Balancing,
 	}
 	j, err := newJob(opt, g)
@@ -133,15 +142,44 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if err := writeInitramfs(filepath.Join(dir, "initramfs"), filepath.Join(opt.Lib, "guest", "init"), kernel, text); err != nil {
 		return nil, err
 	}
-	if err := writeScratch(filepath.Join(dir, "scratch")); err != nil {
-		return nil, err
-	}
 	opt.Progress(fmt.Sprintf("booting a guest of %d nodes x %d CPUs", nodes, cpus))
-	w := newWatcher(opt, j)
-	if err := g.boot(ctx, w); err != nil {
+	w, err := bootTwice(opt, j, func(w *watcher) error {
+		if err := writeScratch(filepath.Join(dir, "scratch")); err != nil {
+			return err
+		}
+		return g.boot(ctx, w)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return w.result(opt, g)
+}
+
+// bootTwice carries out the runs by boot, and where the guest falls silent by a
+// second boot, from the first run on. What the last run did to the host's files
+// is not undone: once that has begun, there is no second boot.
+func bootTwice(opt Options, j *job, boot func(*watcher) error) (*watcher, error) {
+	w := newWatcher(opt, j)
+	err := boot(w)
+	if !errors.Is(err, errSilent) {
+		w.drop(io.ErrUnexpectedEOF)
+		return w, err
+	}
+	if w.written+w.deleted > 0 || w.file != nil {
+		w.drop(err)
+		return nil, fmt.Errorf("%w while it sent back what the program wrote: not all of it is there", err)
+	}
+	why := fmt.Sprintf("%v%s: booting it once more", err, w.where())
+	if opt.Warn != nil {
+		opt.Warn(why)
+	}
+	w = newWatcher(opt, j)
+	w.again = why
+	if err = boot(w); errors.Is(err, errSilent) {
+		err = fmt.Errorf("%w%s, twice: the machine may be too busy for it; try a smaller --topology, or --memory", err, w.where())
+	}
+	w.drop(io.ErrUnexpectedEOF)
+	return w, err
 }
 
 func findOrFetch(ctx context.Context, opt Options) (Kernel, error) {

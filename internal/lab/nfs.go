@@ -89,26 +89,45 @@ const (
 	maxRequest  = 1 << 20
 )
 
+// errCall is something from the guest that is no call of RPC. There is no going on
+// after it: the guest would wait for its answer for ever.
+var errCall = errors.New("NFS server")
+
+// record reads one record (RFC 5531, section 11), which may come in fragments.
+func record(in io.Reader) ([]byte, error) {
+	var call []byte
+	for {
+		var head [4]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return nil, err
+		}
+		mark := binary.BigEndian.Uint32(head[:])
+		n := int(mark &^ (1 << 31))
+		if n > maxRequest-len(call) {
+			return nil, fmt.Errorf("%w: a record of more than %d bytes", errCall, maxRequest)
+		}
+		call = append(call, make([]byte, n)...)
+		if _, err := io.ReadFull(in, call[len(call)-n:]); err != nil {
+			return nil, err
+		}
+		if mark>>31 == 1 {
+			return call, nil
+		}
+	}
+}
+
 // serve answers the requests of one connection until it ends.
 func (s *share) serve(conn net.Conn) error {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
-		var head [4]byte
-		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return err
-		}
-		n := binary.BigEndian.Uint32(head[:])
-		if n>>31 == 0 || n&^(1<<31) > maxRequest {
-			return fmt.Errorf("nfs: record of %#x bytes", n)
-		}
-		call := make([]byte, n&^(1<<31))
-		if _, err := io.ReadFull(in, call); err != nil {
+		call, err := record(in)
+		if err != nil {
 			return err
 		}
 		reply := s.answer(call)
 		if reply == nil {
-			continue
+			return fmt.Errorf("%w: a record of %d bytes that is no call", errCall, len(call))
 		}
 		binary.BigEndian.PutUint32(reply, uint32(len(reply)-4)|1<<31)
 		if _, err := conn.Write(reply); err != nil {

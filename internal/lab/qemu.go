@@ -46,6 +46,8 @@ type guest struct {
 	only    bool
 	thp     string // never, always, madvise
 	balance bool
+
+	bootSilence, runSilence time.Duration
 }
 
 // nodeBytes is each node's memory: whole sections of 128 MiB, as Linux counts it.
@@ -120,7 +122,6 @@ func (g *guest) boot(ctx context.Context, l listener) error {
 	if err != nil {
 		return err
 	}
-	defer files.close()
 	listeners := map[string]net.Listener{}
 	for _, p := range ports {
 		socket, err := net.Listen("unix", filepath.Join(g.dir, p.name))
@@ -134,19 +135,29 @@ func (g *guest) boot(ctx context.Context, l listener) error {
 	defer stop()
 	ended := g.start(ctx)
 	var serving sync.WaitGroup
+	result := make(chan error, 1+len(ports))
 	for _, name := range []string{"mount", "nfs"} {
 		serving.Go(func() {
-			if conn, err := listeners[name].Accept(); err == nil {
-				files.serve(conn)
+			conn, err := listeners[name].Accept()
+			if err != nil {
+				return
+			}
+			// A connection that ends ended with QEMU, or the guest falls silent.
+			if err := files.serve(conn); errors.Is(err, errCall) {
+				result <- err
 			}
 		})
 	}
-	result := make(chan error, 1)
 	go func() {
-		conn, err := listeners["control"].Accept()
+		socket := listeners["control"]
+		socket.(*net.UnixListener).SetDeadline(time.Now().Add(g.bootSilence))
+		conn, err := socket.Accept()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errSilent
+		}
 		if err == nil {
 			defer conn.Close()
-			err = attend(conn, l)
+			err = attend(&patient{conn: conn, boot: g.bootSilence, run: g.runSilence}, l)
 		}
 		result <- err
 	}()
@@ -156,7 +167,16 @@ func (g *guest) boot(ctx context.Context, l listener) error {
 	for _, socket := range listeners {
 		socket.Close()
 	}
-	serving.Wait()
+	served := make(chan struct{})
+	go func() {
+		serving.Wait()
+		files.close()
+		close(served)
+	}()
+	select {
+	case <-served:
+	case <-time.After(5 * time.Second): // a file system of the host's that does not answer
+	}
 	return err
 }
 
@@ -167,8 +187,11 @@ func (g *guest) wait(ctx context.Context, ended <-chan error, result <-chan erro
 	select {
 	case err = <-result:
 		var said errGuest
-		if err == nil || errors.As(err, &said) {
+		if err == nil || errors.As(err, &said) || errors.Is(err, errCall) {
 			return err
+		}
+		if errors.Is(err, errSilent) {
+			break
 		}
 		// The connection broke because QEMU ended, which knows more of it.
 		select {

@@ -35,9 +35,9 @@ func hiddenInGuest(path string) bool {
 	return false
 }
 
-// writeScratch makes the guest's empty disk.
+// writeScratch makes the guest's empty disk, in the place of an earlier one.
 func writeScratch(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,11 @@ import (
 
 // watcher follows the runs as the guest reports them.
 type watcher struct {
-	opt  Options
-	runs []guestRun
-	run  int // the one under way, -1 before the first
-	seen []seen
+	opt   Options
+	runs  []guestRun
+	run   int // the one under way, -1 before the first
+	seen  []seen
+	again string // why this is the second boot
 	changes
 }
 
@@ -64,6 +65,17 @@ func (w *watcher) begin(run int) {
 // now is the run under way; before the first one it is that.
 func (w *watcher) now() *seen { return &w.seen[max(w.run, 0)] }
 
+// where says what the guest was last known to do.
+func (w *watcher) where() string {
+	switch {
+	case w.run < 0:
+		return " before the first run"
+	case w.last() && !w.seen[w.run].ended && w.seen[w.run].bytes > 0:
+		return " in run " + w.runs[w.run].name + ", whose output has begun"
+	}
+	return " in run " + w.runs[w.run].name
+}
+
 func (w *watcher) last() bool { return w.run == len(w.seen)-1 }
 
 func (w *watcher) output(stderr bool, data []byte) error {
@@ -105,6 +117,9 @@ func (w *watcher) result(opt Options, g *guest) (*Result, error) {
 		THP: opt.THP, Balancing: opt.Balancing, MemoryBytes: int64(g.nodeBytes()) * int64(g.nodes), Caches: opt.Caches,
 		Only: opt.Only, Plan: opt.Plan, Window: window(opt, w.runs[0]), FilesWritten: w.written, FilesDeleted: w.deleted,
 		Warnings: []string{},
+	}
+	if w.again != "" {
+		r.Warnings = append(r.Warnings, w.again)
 	}
 	if why := w.runs[0].deaf; why != "" {
 		r.Warnings = append(r.Warnings, why+"; its threads are not bound")

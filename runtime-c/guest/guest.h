@@ -24,6 +24,7 @@ enum nmo_frame {
     NMO_F_SUMMARY = 'm',/* the runtime's JSON lines */
     NMO_F_ENTRY = 'f',  /* "KIND MODE MTIME_NS SIZE PATH\0TARGET", octal mode */
     NMO_F_DATA = 'd',   /* bytes of the last entry, SIZE in all */
+    NMO_F_BEAT = 'h',   /* empty: init is well, and the host's files answer */
     NMO_F_DONE = 'z',   /* the last frame */
 };
 
@@ -32,6 +33,10 @@ void nmo_say(enum nmo_frame kind, const void *data, size_t bytes);
 void nmo_sayf(enum nmo_frame kind, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Says why, and powers off. */
 void nmo_fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* To be called at least every second while init waits for something: says
+ * NMO_F_BEAT every few seconds, once the host's files have answered. */
+void nmo_beat(void);
 
 /* ---- mark.c: stores that the counting plugin sees ---- */
 void nmo_mark_map(void);

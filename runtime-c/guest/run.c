@@ -25,6 +25,26 @@
 
 static char buffer[1 << 16];
 
+/* Every run finds the files of the host uncached, as the first one did. What the
+ * last one wrote may take its time to reach the disk. */
+static void drop_caches(void)
+{
+    static const struct timespec pause = {0, 20000000};
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+        sync();
+        _exit(fd < 0 || write(fd, "3", 1) < 0);
+    }
+    int status = -1;
+    while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
+        nmo_beat();
+        nanosleep(&pause, NULL);
+    }
+    if (status != 0)
+        nmo_sayf(NMO_F_LOG, "the guest's file cache could not be dropped");
+}
+
 /* The run's world: the host's files with a writable layer of its own on top. */
 static void world_open(int k, char *upper, size_t n)
 {
@@ -51,14 +71,7 @@ static void world_open(int k, char *upper, size_t n)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (mount(own[i].type, own[i].where, own[i].type, 0, own[i].opt) != 0)
             nmo_fatal("mount %s: %s", own[i].where, strerror(errno));
-    /* Every run finds the files of the host uncached, as the first one did. */
-    int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        sync();
-        if (write(fd, "3", 1) < 0)
-            nmo_sayf(NMO_F_LOG, "drop_caches: %s", strerror(errno));
-        close(fd);
-    }
+    drop_caches();
 }
 
 static void world_close(void)
@@ -122,15 +135,16 @@ static int forward(int fd, enum nmo_frame kind)
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Passes on the program's output until it has ended; what its children still
- * write is read as far as it is there. Returns its wait status. */
+/* Passes on the program's output until it has ended. Returns its wait status. */
 static int attend(pid_t pid, int out, int err, int child_events)
 {
     struct pollfd p[3] = {{out, POLLIN, 0}, {err, POLLIN, 0}, {child_events, POLLIN, 0}};
     struct signalfd_siginfo si;
     int status = 0, ended = 0;
     while (!ended) {
-        poll(p, 3, -1);
+        nmo_beat();
+        if (poll(p, 3, 1000) <= 0)
+            continue;
         if (p[0].revents && !forward(out, NMO_F_OUT))
             p[0].fd = -1;
         if (p[1].revents && !forward(err, NMO_F_ERR))
@@ -145,14 +159,16 @@ static int attend(pid_t pid, int out, int err, int child_events)
                 ended = 1;
             }
     }
-    fcntl(out, F_SETFL, O_NONBLOCK);
-    fcntl(err, F_SETFL, O_NONBLOCK);
-    ssize_t n;
-    while ((n = read(out, buffer, sizeof buffer)) > 0)
-        nmo_say(NMO_F_OUT, buffer, (size_t)n);
-    while ((n = read(err, buffer, sizeof buffer)) > 0)
-        nmo_say(NMO_F_ERR, buffer, (size_t)n);
     return status;
+}
+
+/* Passes on what is still in fd, whose writers have all ended. */
+static void drain(int fd, enum nmo_frame kind)
+{
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    ssize_t n;
+    while ((n = read(fd, buffer, sizeof buffer)) > 0)
+        nmo_say(kind, buffer, (size_t)n);
 }
 
 static long long oom_kills(void)
@@ -168,11 +184,30 @@ static long long oom_kills(void)
     return kills;
 }
 
+static long long now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
+}
+
+#define END_SECONDS 300
+
+/* Ends what the program left behind. A process that does not go in END_SECONDS
+ * will not go at all: the host is left without beats, and gives up this boot. */
 static void end_children(void)
 {
+    static const struct timespec pause = {0, 20000000};
+    long long begin = now_us();
+    pid_t gone;
     kill(-1, SIGKILL); /* all but us */
-    while (waitpid(-1, NULL, 0) > 0)
-        ;
+    while ((gone = waitpid(-1, NULL, WNOHANG)) >= 0) {
+        if (gone > 0)
+            continue;
+        nanosleep(&pause, NULL);
+        if (now_us() - begin < END_SECONDS * 1000000ll)
+            nmo_beat();
+    }
 }
 
 static void send_summary(const char *path)
@@ -185,13 +220,6 @@ static void send_summary(const char *path)
         nmo_say(NMO_F_SUMMARY, buffer, (size_t)n);
     if (fd >= 0)
         close(fd);
-}
-
-static long long now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
 }
 
 void nmo_run(const struct nmo_job *job, int k)
@@ -211,6 +239,8 @@ void nmo_run(const struct nmo_job *job, int k)
     long long kills = oom_kills(), begin = now_us();
     nmo_mark((size_t)(NMO_MARK_RUN + NMO_MARK_RUN_STEP * k));
     pid_t pid = fork();
+    if (pid < 0)
+        nmo_fatal("fork: %s", strerror(errno));
     if (pid == 0) {
         dup2(out[1], 1);
         dup2(err[1], 2);
@@ -222,6 +252,8 @@ void nmo_run(const struct nmo_job *job, int k)
     end_children();
     nmo_mark(NMO_MARK_RUN_END);
     long long took = now_us() - begin;
+    drain(out[0], NMO_F_OUT);
+    drain(err[0], NMO_F_ERR);
     close(out[0]);
     close(err[0]);
     close(events);
