@@ -75,8 +75,8 @@ func (d *demand) totals(cells []cell) (before, best, all uint64) {
 		if c.home < 0 {
 			continue
 		}
-		before += c.remote(c.home)
-		best += c.remote(d.best(c.use, c.home))
+		before += c.remote(-1)
+		best += d.least(c)
 		all += c.all
 	}
 	return before, best, all

@@ -24,6 +24,13 @@ type demand struct {
 	stacks   [][]plan.Frame // by site, as a plan names it
 	canHold  []bool         // node has memory
 	known    uint64         // accesses to pages with a known home
+	// stay[page] is the accesses that are local where the page is left to first
+	// touch: use of its home, but for dynamic loops, see dynamic.go.
+	stay []uint64
+	// grain is how many units all of these count for one access: 1, or more where
+	// accesses are divided among nodes.
+	grain   uint64
+	dynamic []uint64 // accesses to pages with a known home, by dynamic loop
 }
 
 func newDemand(p *profile.Profile, opt Options) (*demand, error) {
@@ -31,7 +38,10 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), byObject: make([][]int, len(p.Objects))}
+	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), byObject: make([][]int, len(p.Objects)), grain: grainOf(p)}
+	d.opt.MinDRAM *= d.grain
+	d.opt.RunCost *= d.grain
+	d.opt.PlaceCost *= d.grain
 	for _, node := range p.Run.Topology.Nodes {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}
@@ -39,7 +49,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 		d.stacks = append(d.stacks, d.stack(i))
 	}
 	d.count(in, false)
-	if d.known < opt.MinDRAM*max(1, p.Run.Period) {
+	if d.known < d.opt.MinDRAM*max(1, p.Run.Period) {
 		d.count(in, true)
 		d.allLevels = true
 	}
@@ -56,21 +66,34 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 // count fills use and known from the rows of the regions in; nil is all.
 func (d *demand) count(in []bool, allLevels bool) {
 	d.use, d.serial, d.known = make([]uint64, d.n*len(d.p.Pages)), make([]uint64, d.n*len(d.p.Pages)), 0
+	d.stay, d.dynamic = make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Regions))
 	serial := access.SerialCode(d.p)
+	chance := newChance(d)
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		if !allLevels && r.Level != profile.DRAM || in != nil && !in[r.Region] {
 			continue
 		}
-		at := r.Page*d.n + int(d.p.Threads[r.Thread].Node)
-		d.use[at] += r.Count
-		if serial(r) {
-			d.serial[at] += r.Count
+		node, home, count := int(d.p.Threads[r.Thread].Node), d.p.Pages[r.Page].Home, r.Count*d.grain
+		if home != topo.Unknown {
+			d.known += count
 		}
-		if d.p.Pages[r.Page].Home != topo.Unknown {
-			d.known += r.Count
+		if d.p.Regions[r.Region].Dynamic {
+			chance.add(r, node)
+			if home != topo.Unknown {
+				d.dynamic[r.Region] += count
+			}
+			continue
+		}
+		d.use[r.Page*d.n+node] += count
+		if serial(r) {
+			d.serial[r.Page*d.n+node] += count
+		}
+		if home == d.p.Threads[r.Thread].Node {
+			d.stay[r.Page] += count
 		}
 	}
+	chance.spread()
 }
 
 // page is the accesses to page i of the profile, by node.
@@ -83,7 +106,7 @@ type cell struct {
 	page, pages int
 	home        int // -1 is not known
 	use         []uint64
-	all         uint64
+	all, stay   uint64 // stay: local where it is left at home
 }
 
 // remote is the remote accesses with the cell on node; -1 leaves it at home. A
@@ -93,17 +116,25 @@ func (c *cell) remote(node int) uint64 {
 		return 0
 	}
 	if node < 0 {
-		node = c.home
+		return c.all - min(c.all, c.stay)
 	}
 	return c.all - c.use[node]
+}
+
+// least is the fewest remote accesses to c that a place of it makes.
+func (d *demand) least(c *cell) uint64 {
+	if c.home < 0 {
+		return 0
+	}
+	return min(c.remote(-1), c.remote(d.best(c.use, c.home)))
 }
 
 // split evaluates the whole table: as profiled (groups nil), with the choices
 // of groups, or with every placeable page on its best node.
 func (d *demand) split(groups []group, best bool) Split {
-	at := make([]int, len(d.p.Pages))
+	at := make([]int, len(d.p.Pages)) // -1 is left at home
 	for i := range at {
-		at[i] = int(d.p.Pages[i].Home)
+		at[i] = -1
 	}
 	shared := make(map[int][]int) // page of an interleaved object → nodes
 	for i := range groups {
@@ -112,25 +143,31 @@ func (d *demand) split(groups []group, best bool) Split {
 		}
 	}
 	s := Split{Load: make([]uint64, d.n)}
-	for i, home := range at {
-		if home < 0 {
+	for i := range at {
+		c := cell{home: int(d.p.Pages[i].Home), use: d.page(i), stay: d.stay[i]}
+		if c.home < 0 {
 			continue
 		}
-		use := d.page(i)
+		c.all = sum(c.use)
 		if best && d.placeable(&d.p.Objects[d.p.Pages[i].Object]) {
-			home = d.best(use, home)
+			if n := d.best(c.use, c.home); c.remote(n) < c.remote(-1) {
+				at[i] = n
+			}
 		}
-		all := sum(use)
-		s.Known += all
+		s.Known += c.all
 		if nodes := shared[i]; nodes != nil {
-			s.Remote += all - mean(use, nodes)
+			s.Remote += c.all - mean(c.use, nodes)
 			for _, n := range nodes {
-				s.Load[n] += all / uint64(len(nodes))
+				s.Load[n] += c.all / uint64(len(nodes))
 			}
 			continue
 		}
-		s.Remote += all - use[home]
-		s.Load[home] += all
+		s.Remote += c.remote(at[i])
+		if at[i] < 0 {
+			s.Load[c.home] += c.all
+		} else {
+			s.Load[at[i]] += c.all
+		}
 	}
 	return s
 }

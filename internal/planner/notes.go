@@ -23,15 +23,15 @@ func (d *demand) warnings() []string {
 		w = append(w, "the profiled run was cut short; what came after is not planned for")
 	}
 	if d.allLevels {
-		w = append(w, fmt.Sprintf("the profile has fewer than %d DRAM accesses, so accesses of all levels were counted; a larger problem size tells more", d.opt.MinDRAM*max(1, run.Period)))
+		w = append(w, fmt.Sprintf("the profile has fewer than %d DRAM accesses, so accesses of all levels were counted; a larger problem size tells more", d.opt.MinDRAM/d.grain*max(1, run.Period)))
 	}
 	if d.known == 0 {
 		w = append(w, "the profile has no accesses to pages with a known home; there is nothing to plan")
 	}
-	if run.OtherAccesses > d.known {
+	if run.OtherAccesses > d.known/d.grain {
 		w = append(w, fmt.Sprintf("%d other processes of the run are not in the profile", run.Processes-1))
 	}
-	return w
+	return append(w, d.dynamicLoops()...)
 }
 
 // notes say what the plan does not do, and why.

@@ -50,7 +50,11 @@ func (d *demand) smooth(at []spot, all uint64, pageGain float64) []int {
 func remoteAlong(at []spot, path []int) (r uint64) {
 	for i, s := range path {
 		for _, c := range at[i].cells {
-			r += c.remote(c.node(s))
+			if s == len(c.use) {
+				r += c.remote(-1)
+			} else {
+				r += c.remote(s)
+			}
 		}
 	}
 	return r

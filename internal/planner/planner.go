@@ -25,7 +25,8 @@
 //
 // A prediction re-evaluates the profile's own table: pages that the plan places
 // count from where the runtime will put them, all others from the home that
-// they had in the profiled run. Every hop to a remote node costs the same.
+// they had in the profiled run. Loops that hand out their work while they run use
+// a page as they use its whole object, see dynamic.go. Every hop to a remote node costs the same.
 //
 // # Limits
 //
@@ -185,6 +186,7 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	r.Decisions = d.decisions(groups)
 	r.Warnings = d.warnings()
 	r.Plan.Notes = append(append([]string(nil), r.Warnings...), d.notes(r, groups, drop)...)
+	d.inAccesses(r)
 	if err := r.Plan.Check(); err != nil {
 		return nil, fmt.Errorf("the plan does not hold together: %w", err)
 	}

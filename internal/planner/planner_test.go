@@ -471,3 +471,39 @@ func TestRunCost(t *testing.T) {
 		t.Errorf("no cost: %s", got)
 	}
 }
+
+func TestDynamicLoop(t *testing.T) {
+	// Each page was used by one node, which one is chance.
+	rng := rand.New(rand.NewPCG(1, 2))
+	pages := repeat(256, func(int) string {
+		uses := []int{0, 0, 0, 0}
+		uses[rng.IntN(4)] = 900
+		return fmt.Sprintf("0 %d %d %d %d", uses[0], uses[1], uses[2], uses[3])
+	})
+	for _, dynamic := range []bool{false, true} {
+		p := profiletest.Draw(4, 1, "u heap: "+strings.Join(pages, " | "))
+		p.Regions[profiletest.Work].Dynamic = dynamic
+		r := build(t, p, DefaultOptions())
+		notes := strings.Join(r.Plan.Notes, "\n")
+		if got := strings.Contains(notes, "hands out its work dynamically"); got != dynamic {
+			t.Errorf("dynamic %v: notes\n%s", dynamic, notes)
+		}
+		if after := r.After.RemotePct(); dynamic && (after < 70 || after > 80) || !dynamic && after > 1 {
+			t.Errorf("dynamic %v: %.1f %% -> %.1f %%, best %.1f %%", dynamic, r.Before.RemotePct(), after, r.Best.RemotePct())
+		}
+		if r.Before.Known != 256*900 {
+			t.Errorf("dynamic %v: %d accesses, want %d", dynamic, r.Before.Known, 256*900)
+		}
+		for _, e := range r.Plan.Objects {
+			if dynamic && e.Place.Policy == plan.Pages {
+				t.Errorf("a page map of chance: %s", e.Place.Map)
+			}
+		}
+	}
+	// First touched by the loop itself: left to first touch it stays local.
+	p := profiletest.Draw(2, 1, picture("u heap", "8 x 0 900 0", "8 x 1 0 900"))
+	p.Regions[profiletest.Work].Dynamic = true
+	if r := build(t, p, DefaultOptions()); placement(r.Plan) != "" || r.After.Remote != 0 {
+		t.Errorf("got %q, %d remote", placement(r.Plan), r.After.Remote)
+	}
+}

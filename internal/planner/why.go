@@ -55,7 +55,7 @@ func (d *demand) first(u *unit) string {
 		if _, ok := weight[w]; !ok {
 			order = append(order, w)
 		}
-		far := c.remote(c.home)
+		far := c.remote(-1)
 		weight[w] += far
 		all += far
 		if d.p.Threads[pg.Thread].Rank == 0 && (pg.Serial && pg.Region < 0 || pg.Region >= 0 && serial[pg.Region]) {
