@@ -10,6 +10,7 @@ import (
 // counts is what the plugin counted in one run: runtime-c/plugin/lab.c.
 type counts struct {
 	opened                 uint64 // how often the window opened
+	unclosed               uint64 // processes (with only: regions) that began and never said that they ended
 	loads, stores, unknown uint64
 	cells                  []cell
 }
@@ -36,6 +37,8 @@ func readCounts(path string) (*counts, error) {
 		switch key {
 		case "opened":
 			_, err = fmt.Sscan(rest, &c.opened)
+		case "unclosed":
+			_, err = fmt.Sscan(rest, &c.unclosed)
 		case "accesses":
 			_, err = fmt.Sscan(rest, &c.loads, &c.stores, &c.unknown)
 		case "cell":

@@ -103,3 +103,26 @@ func TestStatus(t *testing.T) {
 		}
 	}
 }
+
+func TestUnclosed(t *testing.T) {
+	only := Options{Only: []string{"f"}}
+	for _, c := range []struct {
+		n      uint64
+		opt    Options
+		run    guestRun
+		status int
+		want   string
+	}{
+		{0, Options{}, guestRun{}, 0, ""},
+		{2, Options{}, guestRun{}, 1, "2 processes were killed"},
+		{1, Options{}, guestRun{}, 139, ""}, // the program itself
+		{2, Options{}, guestRun{}, 139, "1 processes"},
+		{1, Options{}, guestRun{deaf: "static"}, 0, ""},
+		{1, only, guestRun{}, 0, "1 times a named loop"},
+	} {
+		got := unclosed(c.n, c.opt, c.run, c.status)
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

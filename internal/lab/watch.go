@@ -170,7 +170,25 @@ func (w *watcher) runResult(k int, g *guest) (RunResult, error) {
 	if r.Windows == 0 {
 		r.Warnings = append(r.Warnings, "nothing was counted: the window never opened")
 	}
+	if why := unclosed(c.unclosed, w.opt, w.runs[k], r.Status); why != "" {
+		r.Warnings = append(r.Warnings, why)
+	}
 	return r, nil
+}
+
+// unclosed says what it means that n processes or regions never closed the
+// window: a process that was killed, or that the program left running, cannot.
+func unclosed(n uint64, opt Options, run guestRun, status int) string {
+	if status > 128 && n > 0 {
+		n-- // the program itself: with it the run was over
+	}
+	switch {
+	case n == 0 || run.deaf != "":
+		return "" // a deaf program's window is open to the end of the run
+	case len(opt.Only) > 0:
+		return fmt.Sprintf("%d times a named loop was entered and not left: all that ran after it was counted, too", n)
+	}
+	return fmt.Sprintf("%d processes were killed or left running: what ran after them, with no other process's main under way, was counted, too", n)
 }
 
 // runtime fills in what the runtime's summary says, one JSON line a process;

@@ -164,7 +164,9 @@ static void write_counts(void)
     FILE *f = fopen(path, "we");
     if (!f)
         return; /* the reader misses the file, and says so */
+    uint64_t begun = option.only ? event.entered : event.started, over = option.only ? event.left : event.ended;
     fprintf(f, "numaopt-lab-counts 1\nopened %" PRIu64 "\n", event.opened);
+    fprintf(f, "unclosed %" PRIu64 "\n", begun > over ? begun - over : 0);
     uint64_t loads = 0, stores = 0, unknown = 0;
     for (unsigned i = 0; i < option.nodes * option.cpus; i++) {
         loads += cpus[i].loads;
