@@ -20,17 +20,16 @@ import (
 
 // labOptions is numaopt lab's command line.
 type labOptions struct {
-	program         []string
-	topology, bind  string
-	plan, output    string
-	only            []string
-	l1, l2, llc     string
-	thp             string
-	balancing       bool
-	memory          string
-	json, quiet     bool
-	selfTest        bool
-	topologyDefault bool
+	program        []string
+	topology, bind string
+	plan, output   string
+	only           []string
+	l1, l2, llc    string
+	thp            string
+	balancing      bool
+	memory         string
+	json, quiet    bool
+	selfTest       bool
 }
 
 func newLabCmd(std *stdio, run func(context.Context, labOptions) error) *cobra.Command {
@@ -66,12 +65,11 @@ unless you set them, because spinning threads count as accesses.`,
 			} else if len(args) > 0 {
 				return usagef("--self-test takes no program")
 			}
-			opt.topologyDefault = !cmd.Flags().Changed("topology")
 			return run(cmd.Context(), opt)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&opt.topology, "topology", "4x2", "nodes x CPUs of each node")
+	f.StringVar(&opt.topology, "topology", "", "nodes of the guest and CPUs of each, `NODESxCPUS` (default: as this machine; 4x2 where it has one node)")
 	f.StringVar(&opt.bind, "bind", "", "bind threads node by node (compact), round robin over the nodes (spread), or not (none); default: as the plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "also run under this plan")
 	f.StringArrayVar(&opt.only, "only", nil, "count only while this loop or function runs (may be repeated)")
@@ -93,9 +91,6 @@ func runLab(ctx context.Context, std *stdio, opt labOptions) error {
 	o, err := opt.options(std)
 	if err != nil {
 		return err
-	}
-	if opt.topologyDefault && !opt.quiet {
-		fmt.Fprintln(std.err, "numaopt: no --topology given: the guest has 4 nodes of 2 CPUs")
 	}
 	r, err := lab.Run(ctx, o)
 	if err != nil {
@@ -150,6 +145,29 @@ func writeLab(std *stdio, opt labOptions, r *lab.Result) error {
 	return os.Rename(f.Name(), opt.output)
 }
 
+// labTopology is the guest that --topology names; without it one like host's
+// machine, or 4x2 where that has one node or cannot be had.
+func labTopology(name string, host func() (topo.Topology, error)) (t topo.Topology, why string, err error) {
+	if name != "" {
+		if t, err = topo.Parse(name); err != nil {
+			err = &usageError{err}
+		}
+		return t, "", err
+	}
+	const standard = "4x2"
+	t, err = host()
+	switch {
+	case err != nil || len(t.Nodes) < 2:
+		name, why = standard, "this machine has one NUMA node"
+	case lab.CheckTopology(t) != nil:
+		name, why = standard, lab.CheckTopology(t).Error()
+	default: // CPUs and nodes numbered as the guest's are
+		name, why = fmt.Sprintf("%dx%d", len(t.Nodes), len(t.Nodes[0].CPUs)), "like this machine"
+	}
+	t, err = topo.Parse(name)
+	return t, why + ": the guest has " + name + " (nodes x CPUs of each; --topology names another)", err
+}
+
 // options turns the command line into lab's.
 func (opt labOptions) options(std *stdio) (lab.Options, error) {
 	o := lab.Options{
@@ -158,8 +176,12 @@ func (opt labOptions) options(std *stdio) (lab.Options, error) {
 	}
 	o.Warn = func(text string) { fmt.Fprintf(std.err, "numaopt: %s\n", text) }
 	var err error
-	if o.Topology, err = topo.Parse(opt.topology); err != nil {
-		return o, &usageError{err}
+	var why string
+	if o.Topology, why, err = labTopology(opt.topology, topo.Host); err != nil {
+		return o, err
+	}
+	if why != "" && !opt.quiet {
+		fmt.Fprintf(std.err, "numaopt: %s\n", why)
 	}
 	if opt.plan != "" {
 		p, err := plan.ReadFile(opt.plan)

@@ -89,6 +89,12 @@ const DefaultMemory = 4 * units.GiB
 // maxCPUs is what the plugin and QEMU's pc machine manage together.
 const maxCPUs = 64
 
+// CheckTopology refuses what the lab cannot be given.
+func CheckTopology(t topo.Topology) error {
+	_, _, err := checkTopology(t)
+	return err
+}
+
 // checkTopology refuses what QEMU cannot be given: nodes that differ.
 func checkTopology(t topo.Topology) (nodes, cpus int, err error) {
 	nodes = len(t.Nodes)
