@@ -104,9 +104,13 @@ long nmo_sys_append(const char *path, const char *text, size_t bytes) {
     long fd = nmo_sys_call(SYS_openat, AT_FDCWD, (long)path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666, 0, 0);
     if (fd < 0)
         return fd;
-    long n = nmo_sys_write((int)fd, text, bytes);
+    long n = 1;
+    for (size_t at = 0; at < bytes && n > 0; at += n > 0 ? (size_t)n : 0)
+        do
+            n = nmo_sys_write((int)fd, text + at, bytes - at);
+        while (n == -EINTR);
     nmo_sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    return n < 0 ? n : 0;
+    return n < 0 ? n : n ? 0 : -EIO;
 }
 
 /* ---- memory policy ---- */
