@@ -17,9 +17,11 @@ static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nm
         live->offset = offset;
         live->ranges = nmo_place_block(object, live->addr, live->bytes, offset, use == NMO_PLACE_AND_TOUCH);
     }
-    if (nmo_live_add(live))
+    if (nmo_live_add(live)) {
         nmo_malloc_watch_free();
-    else
+        if (kind == NMO_MAPPING)
+            nmo_extent_add(live->addr, live->bytes);
+    } else
         nmo_warn("too many live objects: the rest is neither followed nor read back", "");
 }
 
@@ -28,6 +30,8 @@ static void forget_stale(uintptr_t addr) {
     struct nmo_live live;
     if (NMO_LIKELY(!nmo_live_known(addr)) || !nmo_live_take(addr, &live))
         return;
+    if (nmo_extents && !(addr & 4095))
+        nmo_extent_drop(addr);
     __atomic_fetch_sub(&nmo_place_ranges, live.ranges, __ATOMIC_RELAXED);
     if (nmo_track)
         nmo_track_free(&live);
@@ -80,11 +84,62 @@ void nmo_alloc_gone(uintptr_t addr) {
     if (nmo_self.quiet || !nmo_live_take(addr, &live))
         return;
     int keep = errno;
+    if (nmo_extents && !(addr & 4095))
+        nmo_extent_drop(addr);
     nmo_self.quiet = true;
     if (live.object)
-        nmo_place_end(&nmo_run.objects[live.object - 1], live.addr, live.bytes, live.offset, live.ranges, true);
+        nmo_place_end_part(&nmo_run.objects[live.object - 1], &live, live.addr, live.bytes, true);
     if (nmo_track)
         nmo_track_free(&live);
+    nmo_self.quiet = false;
+    errno = keep;
+}
+
+/* What is left of a mapping of which [lo, hi) goes: its head, or else its tail. */
+static bool keep_rest(struct nmo_live *live, uintptr_t lo, uintptr_t hi) {
+    uintptr_t end = live->addr + live->bytes;
+    if (!live->whole_addr)
+        live->whole_addr = live->addr, live->whole_bytes = live->bytes;
+    if (lo > live->addr) {
+        live->bytes = lo - live->addr;
+    } else if (hi < end) {
+        live->addr = hi;
+        live->bytes = end - hi;
+    } else {
+        return false;
+    }
+    return nmo_live_add(live);
+}
+
+static void cut(uintptr_t addr, uintptr_t lo, uintptr_t hi) {
+    struct nmo_live live;
+    if (!nmo_live_take(addr, &live))
+        return;
+    uintptr_t end = live.addr + live.bytes, from = lo > addr ? lo : addr, to = hi < end ? hi : end;
+    bool part = from > addr || to < end;
+    if (part && live.object)
+        nmo_place_end_part(&nmo_run.objects[live.object - 1], &live, from, to - from, false);
+    if (part && keep_rest(&live, from, to)) {
+        nmo_extent_add(live.addr, live.bytes);
+        return;
+    }
+    if (!part && live.object)
+        nmo_place_end_part(&nmo_run.objects[live.object - 1], &live, live.addr, live.bytes, true);
+    if (nmo_track)
+        nmo_track_free(&live);
+}
+
+void nmo_alloc_cut(uintptr_t addr, size_t bytes) {
+    uintptr_t hi = addr + ((bytes + 4095) & ~(size_t)4095), found;
+    if (nmo_self.quiet || addr & 4095 || hi <= addr || !nmo_extents)
+        return;
+    int keep = errno;
+    nmo_self.quiet = true;
+    while ((found = nmo_extent_take(addr, hi)))
+        cut(found, addr, hi);
+    uint64_t known = nmo_live_bytes(addr); /* one that found no room among the extents */
+    if (known && addr + known <= hi)
+        cut(addr, addr, hi);
     nmo_self.quiet = false;
     errno = keep;
 }

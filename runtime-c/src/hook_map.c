@@ -28,7 +28,7 @@ static enum nmo_use use_of(int prot, int flags) {
 __attribute__((noinline)) static void *map(const struct nmo_caller *caller, void *at, size_t bytes, int prot, int flags,
                                            int fd, off_t offset) {
     if (nmo_state == NMO_READY && flags & MAP_FIXED && at)
-        nmo_alloc_gone((uintptr_t)at);
+        nmo_alloc_cut((uintptr_t)at, bytes);
     void *got = result(nmo_sys_call(SYS_mmap, (long)at, (long)bytes, prot, flags, fd, offset));
     if (got != MAP_FAILED && nmo_state == NMO_READY)
         nmo_alloc_mapping(caller, (uintptr_t)got, bytes, use_of(prot, flags));
@@ -46,10 +46,8 @@ NMO_EXPORT void *mmap64(void *at, size_t bytes, int prot, int flags, int fd, off
 }
 
 NMO_EXPORT int munmap(void *at, size_t bytes) {
-    /* Cutting off the head, to align the rest, leaves the object. */
-    uint64_t known = nmo_state == NMO_READY ? nmo_live_bytes((uintptr_t)at) : 0;
-    if (known && bytes + 4095 >= known)
-        nmo_alloc_gone((uintptr_t)at);
+    if (nmo_state == NMO_READY)
+        nmo_alloc_cut((uintptr_t)at, bytes);
     return result(nmo_sys_call(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0)) == MAP_FAILED ? -1 : 0;
 }
 
@@ -73,6 +71,8 @@ NMO_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, ...
     bool known = nmo_state == NMO_READY && nmo_live_known((uintptr_t)at);
     if (known)
         nmo_alloc_gone((uintptr_t)at);
+    else if (nmo_state == NMO_READY)
+        nmo_alloc_cut((uintptr_t)at, old_bytes);
     void *got = result(remap(at, old_bytes, bytes, flags, to));
     if (got != MAP_FAILED && nmo_state == NMO_READY)
         nmo_alloc_mapping(&caller, (uintptr_t)got, bytes, NMO_PLACE);

@@ -4,7 +4,7 @@
 #include "nmo.h"
 #include "sys.h"
 
-enum { SLOTS = 4, BUSY = 1 };
+enum { SLOTS = 4, BUSY = 1, MOST_TRIES = 4096 };
 struct bucket {
     uint32_t passed; /* blocks that went past this bucket */
     struct nmo_live slot[SLOTS];
@@ -29,7 +29,7 @@ bool nmo_live_add(const struct nmo_live *live) {
     if (!table)
         return false;
     size_t b = home(live->addr);
-    for (size_t tries = 0; tries < 4096 && tries <= mask; tries++, b = (b + 1) & mask) {
+    for (size_t tries = 0; tries < MOST_TRIES && tries <= mask; tries++, b = (b + 1) & mask) {
         for (int i = 0; i < SLOTS; i++) {
             uintptr_t none = 0;
             struct nmo_live *slot = &table[b].slot[i];
@@ -37,6 +37,8 @@ bool nmo_live_add(const struct nmo_live *live) {
                 !__atomic_compare_exchange_n(&slot->addr, &none, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 continue;
             slot->bytes = live->bytes;
+            slot->whole_addr = live->whole_addr;
+            slot->whole_bytes = live->whole_bytes;
             slot->object = live->object;
             slot->slot = live->slot;
             slot->ranges = live->ranges;
@@ -47,7 +49,7 @@ bool nmo_live_add(const struct nmo_live *live) {
         }
         __atomic_fetch_add(&table[b].passed, 1, __ATOMIC_RELEASE);
     }
-    for (size_t tries = 0; tries < 4096 && tries <= mask; tries++) {
+    for (size_t tries = 0; tries < MOST_TRIES && tries <= mask; tries++) {
         b = (b - 1) & mask;
         __atomic_fetch_sub(&table[b].passed, 1, __ATOMIC_RELEASE);
     }
@@ -55,7 +57,8 @@ bool nmo_live_add(const struct nmo_live *live) {
 }
 
 static struct nmo_live *find(uintptr_t addr, size_t *at) {
-    for (size_t b = home(addr);; b = (b + 1) & mask) {
+    size_t b = home(addr);
+    for (size_t tries = 0; tries < MOST_TRIES; tries++, b = (b + 1) & mask) {
         for (int i = 0; i < SLOTS; i++)
             if (__atomic_load_n(&table[b].slot[i].addr, __ATOMIC_ACQUIRE) == addr) {
                 *at = b;
@@ -64,6 +67,7 @@ static struct nmo_live *find(uintptr_t addr, size_t *at) {
         if (!__atomic_load_n(&table[b].passed, __ATOMIC_ACQUIRE))
             return NULL;
     }
+    return NULL; /* nmo_live_add goes no further either */
 }
 
 bool nmo_live_known(uintptr_t addr) {

@@ -214,6 +214,7 @@ void nmo_module_before_fork(void);
 void nmo_module_after_fork(void);
 /* Files may have been loaded since: look again now, and soon. */
 extern int nmo_module_pending;
+void nmo_module_expect(void); /* the calling thread is about to load files */
 void nmo_module_refresh(void);
 /* The loaded file that contains address, from the last scan; NULL is none. */
 const struct nmo_loaded *nmo_module_of(uintptr_t address);
@@ -252,6 +253,11 @@ void nmo_stack_after_fork(void);
 
 /* Prepares the filters below. */
 void nmo_object_init(void);
+/* Files are being loaded: every size is looked at until there were so many
+ * looks (nmo_module_refresh). */
+void nmo_object_all(int looks);
+void nmo_object_before_fork(void);
+void nmo_object_after_fork(void);
 /* Smallest size in bytes for which a hook must look at all. */
 extern size_t nmo_object_min;
 /* True where an allocation called from ra can be an object of the plan. */
@@ -265,6 +271,8 @@ struct nmo_object *nmo_object_next(struct nmo_site *site, int rank, size_t bytes
 struct nmo_live {
     uintptr_t addr;
     uint64_t bytes;
+    uintptr_t whole_addr; /* of the whole, parts of which may have been unmapped; 0: this is it */
+    uint64_t whole_bytes;
     uint32_t object; /* index + 1, 0 is none: tracked only */
     uint32_t slot;   /* of (site, rank), see track.c; 0 is none */
     uint32_t ranges; /* of nmo_place_block */
@@ -281,6 +289,14 @@ uint64_t nmo_live_bytes(uintptr_t addr);
 void nmo_live_each(void (*call)(const struct nmo_live *live));
 extern uint64_t nmo_live_count;
 
+/* ---- extent.c: mappings that are objects, by range ------------------------------------ */
+
+void nmo_extent_add(uintptr_t addr, uint64_t bytes);
+/* Takes one that overlaps [lo, hi) out; 0 is none. */
+uintptr_t nmo_extent_take(uintptr_t lo, uintptr_t hi);
+void nmo_extent_drop(uintptr_t addr); /* the one that begins at addr */
+extern int nmo_extents;               /* slots that were ever in use */
+
 /* ---- place.c: from policy to runs ---------------------------------------------------- */
 
 /* Places the instance of object at addr; offset is its number in its array;
@@ -291,6 +307,8 @@ uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes
 /* Reads back where the pages are, adds to the object's counters; with reset
  * also returns the memory to the default policy. */
 void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset);
+/* The same for the part [lo, lo + part) of an instance. */
+void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset);
 void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
 extern uint64_t nmo_place_ranges;
 

@@ -307,13 +307,35 @@ static void read_back(struct span *s, struct nmo_object *o) {
 }
 
 void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset) {
-    struct span s = span_of(object, addr, bytes, offset);
-    if (!s.pages)
+    struct nmo_live live = {.addr = addr, .bytes = bytes, .offset = offset, .ranges = ranges};
+    nmo_place_end_part(object, &live, addr, bytes, reset);
+}
+
+/* Without the pages outside [lo, hi). */
+static void clip(struct span *s, uintptr_t lo, uintptr_t hi) {
+    uintptr_t end = s->page + s->pages * PAGE;
+    uint64_t head = lo > s->page ? (lo - s->page + PAGE - 1) / PAGE : 0, tail = hi < end ? (end - hi + PAGE - 1) / PAGE : 0;
+    if (head + tail >= s->pages) {
+        s->pages = 0;
         return;
-    read_back(&s, object);
-    if (reset && ranges) {
-        nmo_sys->bind(s.page, s.pages * PAGE, NMO_MPOL_DEFAULT, 0);
-        __atomic_fetch_sub(&nmo_place_ranges, ranges, __ATOMIC_RELAXED);
+    }
+    s->page += head * PAGE;
+    s->at += head;
+    s->pages -= head + tail;
+}
+
+void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset) {
+    bool cut = lo != live->addr || part != live->bytes || live->whole_addr;
+    struct span s = live->whole_addr ? span_of(object, live->whole_addr, live->whole_bytes, live->offset)
+                                     : span_of(object, live->addr, live->bytes, live->offset);
+    if (cut)
+        clip(&s, lo, lo + part);
+    if (s.pages)
+        read_back(&s, object);
+    if (reset && live->ranges) {
+        if (s.pages)
+            nmo_sys->bind(s.page, s.pages * PAGE, NMO_MPOL_DEFAULT, 0);
+        __atomic_fetch_sub(&nmo_place_ranges, live->ranges, __ATOMIC_RELAXED);
     }
 }
 

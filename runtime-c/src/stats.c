@@ -9,7 +9,7 @@ static bool forked;
 
 static void end_block(const struct nmo_live *live) {
     if (live->object)
-        nmo_place_end(&nmo_run.objects[live->object - 1], live->addr, live->bytes, live->offset, live->ranges, false);
+        nmo_place_end_part(&nmo_run.objects[live->object - 1], live, live->addr, live->bytes, false);
 }
 
 static void end_globals(void) {

@@ -98,5 +98,6 @@ void nmo_track_alloc(struct nmo_site *site, uintptr_t addr, size_t bytes, enum n
 void nmo_track_free(const struct nmo_live *live) {
     if (live->slot)
         __atomic_fetch_sub(&counters[live->slot - 1].live, 1, __ATOMIC_RELAXED);
-    nmo_emu(NMO_FREE, live->addr, 0, 0, 0, 0);
+    if (!live->whole_addr || live->whole_addr == live->addr) /* else another block may begin there by now */
+        nmo_emu(NMO_FREE, live->addr, 0, 0, 0, 0);
 }

@@ -38,6 +38,9 @@ done
 { run_file 1000 mapping 'pages -'; echo 'map 1 0*100 -*20 0*136'; } > parts.run
 want "inner mremap" '^ok$' "$(with parts.run ./mapping inner)"
 
+run_file 1000 mapping 'bind 0' > bind.run
+want "trimmed mapping" '^numaopt: obj: 256 of 256 touched pages' "$(with bind.run ./mapping trim)"
+
 # ---- ends ----
 ${CC:-cc} -O2 -o end "$src/end.c" || exit 1
 run_file 100 heap 'bind 0' > heap.run

@@ -33,6 +33,14 @@ static void move_inner(void) {
     printf("%s\n", q == MAP_FAILED ? strerror(errno) : q[0] == 1 && p[0] == 1 ? "ok" : "lost");
 }
 
+/* More than wanted, cut to be aligned; then used. */
+static void trim(void) {
+    char *p = map(3 * PAGES, PROT_READ | PROT_WRITE);
+    printf("%s\n", munmap(p, PAGES * PAGE) || munmap(p + 2 * PAGES * PAGE, PAGES * PAGE) ? strerror(errno) : "ok");
+    map(PAGES, PROT_NONE); /* may take the place of a part */
+    touch(p + PAGES * PAGE, PAGES);
+}
+
 int main(int argc, char **argv) {
     const char *turn = argc > 1 ? argv[1] : "";
     if (!strcmp(turn, "none"))
@@ -41,6 +49,8 @@ int main(int argc, char **argv) {
         reserve(PROT_READ);
     else if (!strcmp(turn, "inner"))
         move_inner();
+    else if (!strcmp(turn, "trim"))
+        trim();
     else
         return 2;
     return 0;
