@@ -4,8 +4,6 @@
 
 #include "nmo.h"
 
-enum { LOOKS = 64 };
-
 /* A name without a slash is searched for along the caller's own run path, and
  * the loader knows the caller by the return address: such a call must be left
  * with a jump, and what it loaded is looked at later. */
@@ -39,7 +37,6 @@ NMO_EXPORT void *dlopen(const char *file, int flags) {
         return real(file, flags);
     if (!needs_caller(file))
         return open_and_look(real, file, flags);
-    nmo_module_pending = LOOKS;
-    nmo_object_min = 0;
+    nmo_module_expect();
     return real(file, flags);
 }

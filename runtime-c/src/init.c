@@ -25,6 +25,7 @@ int nmo_pid;
 
 static void before_fork(void) {
     nmo_module_before_fork();
+    nmo_object_before_fork();
     nmo_stack_before_fork();
     nmo_thread_before_fork();
 }
@@ -32,6 +33,7 @@ static void before_fork(void) {
 static void after_fork(void) {
     nmo_thread_after_fork();
     nmo_stack_after_fork();
+    nmo_object_after_fork();
     nmo_module_after_fork();
 }
 

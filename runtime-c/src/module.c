@@ -17,7 +17,7 @@ enum { MAX_LOADED = 2048, MAX_BUILD_ID = 64, PATH_BYTES = 4096 };
 
 uintptr_t nmo_text_lo, nmo_text_hi;
 
-/* Append only: readers take no lock. A file that went has hi = 0. */
+/* Readers take no lock. A file that went has hi = 0, and its place is free. */
 static struct nmo_loaded loaded[MAX_LOADED];
 static int nloaded;
 static char program_path[PATH_BYTES];
@@ -125,6 +125,21 @@ static int find_same(const struct nmo_loaded *in) {
     return -1;
 }
 
+static int keep(const struct nmo_loaded *in) {
+    int i = 0;
+    while (i < nloaded && loaded[i].hi)
+        i++;
+    if (i == MAX_LOADED)
+        return -1;
+    struct nmo_loaded unready = *in;
+    unready.hi = 0;
+    loaded[i] = unready;
+    __atomic_store_n(&loaded[i].hi, in->hi, __ATOMIC_RELEASE);
+    if (i == nloaded)
+        __atomic_store_n(&nloaded, i + 1, __ATOMIC_RELEASE);
+    return i;
+}
+
 static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     if (scan_number > 1 && info->dlpi_adds == seen_adds && info->dlpi_subs == seen_subs && !changed)
@@ -136,11 +151,9 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
     describe(&in, info);
     int i = find_same(&in);
     if (i < 0) {
-        if (nloaded == MAX_LOADED)
-            return 1;
-        i = nloaded;
-        loaded[i] = in;
-        __atomic_store_n(&nloaded, i + 1, __ATOMIC_RELEASE);
+        i = keep(&in);
+        if (i < 0) /* full: not known, but those that are known are still there */
+            return 0;
         char id[2 * MAX_BUILD_ID];
         build_id_of(info, id);
         tell(&in);
@@ -197,13 +210,31 @@ void nmo_module_after_fork(void) {
     __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
 }
 
-/* dlopen itself allocates before it is done, so one look is not enough. */
+/* dlopen itself allocates before it is done, so one look is not enough. A look
+ * by the thread that loads weighs as much as LOOK by others, which do not know
+ * how far it is. */
+enum { LOOKS = 64, LOOK = 4096 };
 int nmo_module_pending;
+static const struct nmo_self *loading;
+
+void nmo_module_expect(void) {
+    __atomic_store_n(&loading, &nmo_self, __ATOMIC_RELAXED);
+    nmo_object_all(LOOKS * LOOK);
+}
+
+/* True for the look with which waiting ends. */
+static bool count_look(void) {
+    int weight = __atomic_load_n(&loading, __ATOMIC_RELAXED) == &nmo_self ? LOOK : 1;
+    int left = __atomic_load_n(&nmo_module_pending, __ATOMIC_RELAXED), next;
+    do
+        next = left > weight ? left - weight : 0;
+    while (left > 0 && !__atomic_compare_exchange_n(&nmo_module_pending, &left, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return left > 0 && !next;
+}
 
 void nmo_module_refresh(void) {
-    if (nmo_module_pending > 0)
-        nmo_module_pending--;
-    if (nmo_module_scan() || !nmo_module_pending)
+    bool last = count_look();
+    if (nmo_module_scan() || last)
         nmo_object_init();
 }
 

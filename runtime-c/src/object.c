@@ -9,10 +9,16 @@ struct first {
     uint64_t min_bytes, max_bytes;
     enum nmo_kind kind;
 };
-enum { MAX_FIRST = 1024 };
-static struct first first[MAX_FIRST];
-static int nfirst;
-static bool first_overflow; /* then every size that fits is looked at */
+enum { MAX_FIRST = 1024, FILTERS = 8 };
+
+/* Readers take no lock: a new filter is built beside the one in force, and the
+ * place of an old one is used again only many changes of modules later. */
+static struct filter {
+    int n;
+    bool overflow; /* then every size that fits is looked at */
+    struct first first[MAX_FIRST];
+} filters[FILTERS], *in_force = filters;
+static nmo_lock filter_lock;
 
 /* Bumped when modules come or go: a site's matches are then looked up again. */
 static uint32_t generation;
@@ -23,18 +29,18 @@ static uint64_t smallest(const struct nmo_object *o) {
     return o->rank >= 0 && o->min_bytes > NMO_SMALL ? NMO_SMALL : o->min_bytes;
 }
 
-static void add_first(uintptr_t lo, uintptr_t hi, const struct nmo_object *o) {
-    if (nfirst == MAX_FIRST) {
-        first_overflow = true;
+static void add_first(struct filter *to, uintptr_t lo, uintptr_t hi, const struct nmo_object *o) {
+    if (to->n == MAX_FIRST) {
+        to->overflow = true;
         return;
     }
-    first[nfirst++] = (struct first){lo, hi, smallest(o), o->rank >= 0 ? UINT64_MAX : o->max_bytes, o->kind};
+    to->first[to->n++] = (struct first){lo, hi, smallest(o), o->rank >= 0 ? UINT64_MAX : o->max_bytes, o->kind};
 }
 
-void nmo_object_init(void) {
+static size_t build(struct filter *to) {
     size_t min = SIZE_MAX;
-    nfirst = 0;
-    first_overflow = false;
+    to->n = 0;
+    to->overflow = false;
     for (int i = 0; i < nmo_run.nobjects; i++) {
         const struct nmo_object *o = &nmo_run.objects[i];
         bool any = true; /* no line for frame 0 */
@@ -47,19 +53,45 @@ void nmo_object_init(void) {
             const struct nmo_module *m = &nmo_run.modules[f->module];
             any = any && f->k;
             if (!f->k && m->loaded)
-                add_first(m->base + f->lo, m->base + f->hi, o);
+                add_first(to, m->base + f->lo, m->base + f->hi, o);
         }
         if (any)
-            add_first(0, UINTPTR_MAX, o);
+            add_first(to, 0, UINTPTR_MAX, o);
     }
-    generation++;
-    nmo_object_min = nmo_track || nmo_module_pending ? 0 : min;
+    return min;
+}
+
+void nmo_object_init(void) {
+    nmo_lock_take(&filter_lock);
+    struct filter *next = &filters[(in_force - filters + 1) % FILTERS];
+    size_t min = build(next);
+    __atomic_store_n(&in_force, next, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
+    nmo_object_min = nmo_track || __atomic_load_n(&nmo_module_pending, __ATOMIC_RELAXED) ? 0 : min;
+    nmo_lock_release(&filter_lock);
+}
+
+void nmo_object_all(int looks) {
+    nmo_lock_take(&filter_lock);
+    __atomic_store_n(&nmo_module_pending, looks, __ATOMIC_RELAXED);
+    nmo_object_min = 0;
+    nmo_lock_release(&filter_lock);
+}
+
+void nmo_object_before_fork(void) {
+    nmo_lock_take(&filter_lock);
+}
+
+void nmo_object_after_fork(void) {
+    nmo_lock_release(&filter_lock);
 }
 
 bool nmo_object_possible(uintptr_t ra, size_t bytes, enum nmo_kind kind) {
-    if (first_overflow)
+    const struct filter *now = __atomic_load_n(&in_force, __ATOMIC_ACQUIRE);
+    const struct first *first = now->first;
+    if (now->overflow)
         return true;
-    for (int i = 0; i < nfirst; i++)
+    for (int i = 0; i < now->n; i++)
         if (ra - 1 >= first[i].lo && ra - 1 < first[i].hi && bytes >= first[i].min_bytes &&
             bytes <= first[i].max_bytes && kind == first[i].kind)
             return true;
