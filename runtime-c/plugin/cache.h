@@ -20,6 +20,7 @@
 #define NMO_CACHE_H
 
 #include <emmintrin.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -96,12 +97,15 @@ static inline int nmo_cache_parse(const char *text, struct nmo_cache_size *out)
     return 0;
 }
 
-/* A set is: tags[padded], stamps[padded]; the L1 adds payload[padded] (the
- * caller's, 32 bits a line) and own[padded] (bytes); the LLC adds a lock and a clock. */
+/* A set of the L1 or L2 is: tags[padded], stamps[padded]; the L1 adds
+ * payload[padded] (the caller's, 32 bits a line) and own[padded] (bytes). A set
+ * of the LLC is: tags[padded], ranks[32] (bytes: the higher, the later used), a
+ * lock; with 16 ways that is two cache lines. */
 static inline uint32_t *nmo_set_stamps(uint32_t *set, unsigned padded) { return set + padded; }
 static inline uint32_t *nmo_set_payload(uint32_t *set, unsigned padded) { return set + 2 * padded; }
 static inline uint8_t *nmo_set_own(uint32_t *set, unsigned padded) { return (uint8_t *)(set + 3 * padded); }
-static inline uint32_t *nmo_set_lock(uint32_t *set, unsigned padded) { return set + 2 * padded; }
+static inline uint8_t *nmo_set_ranks(uint32_t *set, unsigned padded) { return (uint8_t *)(set + padded); }
+static inline uint32_t *nmo_set_lock(uint32_t *set, unsigned padded) { return set + padded + NMO_CACHE_MAX_WAYS / 4; }
 
 /* The tag of a line: its low 32 bits, the others scrambled in. 0 is invalid. */
 static inline uint32_t nmo_line_tag(uint64_t line)
@@ -117,7 +121,8 @@ static inline void nmo_cache_shape(struct nmo_cache_model *m, int level, struct 
     m->padded[level] = (size.ways + 3) & ~3u;
     m->sets[level] = (unsigned)(size.bytes / ((uint64_t)size.ways << NMO_LINE_SHIFT));
     m->mask[level] = (m->sets[level] & (m->sets[level] - 1)) == 0 ? m->sets[level] - 1 : 0;
-    m->stride[level] = nmo_round64((size_t)m->padded[level] * (level == NMO_L1 ? 13 : 8) + (level == NMO_LLC ? 8 : 0));
+    size_t way = level == NMO_L1 ? 13 : level == NMO_L2 ? 8 : 4;
+    m->stride[level] = nmo_round64(m->padded[level] * way + (level == NMO_LLC ? NMO_CACHE_MAX_WAYS + 4 : 0));
 }
 
 /* Fills in the shape of a model and returns the bytes that nmo_cache_place
@@ -371,21 +376,61 @@ static inline bool nmo_dir_load(struct nmo_cache_model *m, unsigned cpu, uint32_
     return (want & NMO_DIR_OWNED) != 0;
 }
 
-/* Looks a line up in the node's LLC and fills it there on a miss. */
+/* The ways of 16 that have the tag, as bits. */
+NMO_INLINE unsigned nmo_match16(const uint32_t *tags, __m128i t)
+{
+    const __m128i *p = (const __m128i *)tags;
+    __m128i a = _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(p), t), _mm_cmpeq_epi32(_mm_load_si128(p + 1), t));
+    __m128i b = _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(p + 2), t), _mm_cmpeq_epi32(_mm_load_si128(p + 3), t));
+    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(a, b));
+}
+
+/* Makes way w the last used of a set, half after half of its ranks: those above
+ * its own go down by one. */
+NMO_INLINE void nmo_rank(uint8_t *ranks, unsigned w, unsigned halves)
+{
+    __m128i mine = _mm_set1_epi8((char)ranks[w]);
+    for (unsigned h = 0; h < halves; h++) {
+        __m128i *p = (__m128i *)ranks + h, r = _mm_loadu_si128(p);
+        _mm_storeu_si128(p, _mm_add_epi8(r, _mm_cmpgt_epi8(r, mine)));
+    }
+    ranks[w] = (uint8_t)(16 * halves - 1);
+}
+
+/* Looks a line up in the node's LLC and fills it there on a miss: an invalid
+ * way, else the least recently used. */
 NMO_INLINE bool nmo_llc_hit(struct nmo_cache_model *m, unsigned node, uint64_t line, uint32_t tag, unsigned ways)
 {
-    unsigned padded = (ways + 3) & ~3u;
+    unsigned padded = (ways + 3) & ~3u, w;
     uint32_t *set = nmo_llc_set(m, node, line), *lock = nmo_set_lock(set, padded);
-    uint32_t *stamps = nmo_set_stamps(set, padded);
+    uint8_t *ranks = nmo_set_ranks(set, padded);
+    bool hit;
     nmo_lock(lock);
-    uint32_t now = ++lock[1];
-    unsigned w = nmo_find(set, ways, tag);
-    bool hit = w < ways;
-    if (!hit) {
-        w = nmo_victim(set, stamps, ways, now);
+    if (ways == 16) { /* without a branch: whether it hits cannot be foreseen */
+        unsigned match = nmo_match16(set, _mm_set1_epi32((int)tag)), none = nmo_match16(set, _mm_setzero_si128());
+        __m128i oldest = _mm_cmpeq_epi8(_mm_load_si128((const __m128i *)ranks), _mm_setzero_si128());
+        unsigned old = (unsigned)_mm_movemask_epi8(oldest);
+        hit = match != 0;
+        old = none ? none : old;
+        w = (unsigned)__builtin_ctz(hit ? match : old);
         set[w] = tag;
+        nmo_rank(ranks, w, 1);
+    } else {
+        w = nmo_find(set, ways, tag);
+        hit = w < ways;
+        if (!hit) {
+            unsigned least = UINT_MAX;
+            for (unsigned i = 0; i < ways; i++) {
+                unsigned rank = set[i] ? 1u + ranks[i] : 0;
+                if (rank < least) {
+                    least = rank;
+                    w = i;
+                }
+            }
+            set[w] = tag;
+        }
+        nmo_rank(ranks, w, 2);
     }
-    stamps[w] = now;
     nmo_unlock(lock);
     return hit;
 }

@@ -191,6 +191,10 @@ static void count(struct nmo_a_block *b, const struct slot *s, const struct vcpu
     *cell += weight;
 }
 
+/* In seen.page: the block alone does not tell all of the page, since its home
+ * is open. Without it, a live block is that of the page's record. */
+#define SEEN_OPEN (1ull << 63)
+
 static inline struct seen *seen_of(const struct vcpu *v, uint64_t page, uint32_t region)
 {
     return &v->seen[(page ^ region * 0x9E37u) & (NMO_SEEN - 1)];
@@ -204,7 +208,6 @@ static inline void prefetch(const struct vcpu *v, uint64_t line)
     __builtin_prefetch(l2, 1);
     __builtin_prefetch(llc, 1);
     __builtin_prefetch(llc + 64, 1);
-    __builtin_prefetch(llc + 128, 1);
 }
 
 static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
@@ -220,8 +223,7 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
     uint32_t region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
     struct seen *e = seen_of(v, page, region);
     prefetch(v, line);
-    if (e->page != page) {
-        e->page = page;
+    if ((e->page & ~SEEN_OPEN) != page) {
         e->slot = nmo_slot(page, &e->dir);
         e->block = nmo_blocks;
     }
@@ -232,6 +234,9 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
     struct nmo_a_block *b = e->block;
     if (b->live != region || b->page != rec || b->thread != v->thread)
         e->block = b = &nmo_blocks[rec ? block_of(rec, v->thread, region, false) : 0];
+    /* Who forgets the record after this look at it finds the block in its chain. */
+    bool open = (s->flags & (NMO_S_OPEN | NMO_S_ZERO)) != 0 || __atomic_load_n(&s->rec, __ATOMIC_SEQ_CST) != rec;
+    e->page = open ? page | SEEN_OPEN : page;
     uint32_t *dir = &e->dir[line & 63];
     __builtin_prefetch(dir, 1);
     if (unlikely(s->flags & NMO_S_ZERO)) {
@@ -267,35 +272,80 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
         count(b, s, v, region, op, level, weight);
 }
 
-/* The quick way, for an L1 of 8 ways and a power of two of sets. Returns false
- * where slow() must do it; nothing has been changed then. */
-static inline __attribute__((always_inline)) bool quick(struct vcpu *v, uint64_t vaddr, uint64_t code, int op,
+/* An access that is known to have missed an L1 of 8 ways. */
+static __attribute__((noinline)) void miss8(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
+{
+    uint64_t page = vaddr >> NMO_PAGE_SHIFT, line = vaddr >> NMO_LINE_SHIFT;
+    uint32_t region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
+    struct seen *e = seen_of(v, page, region);
+    prefetch(v, line);
+    struct nmo_a_block *b = e->block;
+    if (unlikely(e->page != page || b->live != region || b->thread != v->thread)) {
+        slow(v, vaddr, code, op, weight);
+        return;
+    }
+    struct nmo_l1 *l1 = v->l1;
+    uint32_t *dir = &e->dir[line & 63];
+    unsigned w;
+    __builtin_prefetch(dir, 1);
+    l1->clock++;
+    enum nmo_level level = nmo_cache_miss(&nmo_model, v->cpu, line, nmo_line_tag(line), op == NMO_STORE, dir, &w);
+    nmo_set_payload(nmo_l1_set(&nmo_model, l1, line), 8)[w] = (uint32_t)(b - nmo_blocks);
+    uint32_t *cell = &b->miss[(level - 1) * 2 + op], sum;
+    if (likely(!__builtin_add_overflow(*cell, weight, &sum)))
+        *cell = sum;
+    else
+        count(b, e->slot, v, region, op, level, weight);
+}
+
+/* Another function than the last one on a line of the L1. A line that knows no
+ * block may be of a page whose home is open. */
+static __attribute__((noinline)) void other(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
+{
+    struct nmo_l1 *l1 = v->l1;
+    uint64_t line = vaddr >> NMO_LINE_SHIFT, page = vaddr >> NMO_PAGE_SHIFT;
+    uint32_t *set = nmo_l1_set(&nmo_model, l1, line), region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
+    unsigned w = nmo_find8(set, nmo_line_tag(line));
+    struct seen *e = seen_of(v, page, region);
+    struct nmo_a_block *b = e->block;
+    if (w > 7 || nmo_set_payload(set, 8)[w] == 0 || e->page != page || b->live != region || b->thread != v->thread ||
+        (op == NMO_STORE && !nmo_set_own(set, 8)[w])) {
+        slow(v, vaddr, code, op, weight);
+        return;
+    }
+    nmo_set_payload(set, 8)[w] = (uint32_t)(b - nmo_blocks);
+    nmo_set_stamps(set, 8)[w] = (uint32_t)++l1->clock;
+    b->l1[op] += weight;
+}
+
+/* The quick way, for an L1 of 8 ways and a power of two of sets. */
+static inline __attribute__((always_inline)) void quick(struct vcpu *v, uint64_t vaddr, uint64_t code, int op,
                                                         uint32_t weight, uint32_t mask)
 {
     struct nmo_l1 *l1 = v->l1;
-    if (unlikely(v->flags))
-        return false;
+    if (unlikely(v->flags)) {
+        slow(v, vaddr, code, op, weight);
+        return;
+    }
     uint64_t line = vaddr >> NMO_LINE_SHIFT;
     uint32_t *set = (uint32_t *)((char *)(l1 + 1) + (line & mask) * 128);
     unsigned w = nmo_find8(set, nmo_line_tag(line));
-    if (unlikely(w > 7))
-        return false;
-    uint32_t *known = &nmo_set_payload(set, 8)[w], region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
-    struct nmo_a_block *b = &nmo_blocks[*known];
-    if (unlikely(b->live != region)) {
-        /* Another function than the last one on this line. A line that knows no
-         * block may be of a page whose home is open. */
-        struct seen *e = seen_of(v, vaddr >> NMO_PAGE_SHIFT, region);
-        if (*known == 0 || e->page != vaddr >> NMO_PAGE_SHIFT || e->block->live != region || e->block->thread != v->thread)
-            return false;
-        b = e->block;
-        *known = (uint32_t)(b - nmo_blocks);
+    if (unlikely(w > 7)) {
+        miss8(v, vaddr, code, op, weight);
+        return;
     }
-    if (op == NMO_STORE && unlikely(!nmo_set_own(set, 8)[w]))
-        return false;
+    uint32_t region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
+    struct nmo_a_block *b = &nmo_blocks[nmo_set_payload(set, 8)[w]];
+    if (unlikely(b->live != region)) {
+        other(v, vaddr, code, op, weight);
+        return;
+    }
+    if (op == NMO_STORE && unlikely(!nmo_set_own(set, 8)[w])) {
+        slow(v, vaddr, code, op, weight);
+        return;
+    }
     nmo_set_stamps(set, 8)[w] = (uint32_t)++l1->clock;
     b->l1[op] += weight;
-    return true;
 }
 
 /* The weight of this access: 1, or with sampling period or 0, at random
@@ -318,21 +368,20 @@ static uint32_t any_mask; /* sets - 1 of the L1 */
 static inline int operation(qemu_plugin_meminfo_t info) { return (int)(info >> 17 & 1); }
 
 /* A callback for one shape of the L1 and one way of counting. */
-#define TOUCH(name, op, weight, fast)                                                                      \
+#define TOUCH(name, op, weight, access)                                                                    \
     static void name(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *code)                 \
     {                                                                                                       \
         struct vcpu *v = &nmo_vcpus[vcpu];                                                                  \
         int store = (op);                                                                                   \
         uint32_t n = (weight);                                                                              \
-        if (!(fast))                                                                                        \
-            slow(v, vaddr, (uint64_t)code, store, n);                                                       \
+        access;                                                                                             \
     }
-TOUCH(touch_32x8, operation(info), 1, quick(v, vaddr, (uint64_t)code, store, 1, 31))
-TOUCH(touch_any8, operation(info), 1, quick(v, vaddr, (uint64_t)code, store, 1, any_mask))
-TOUCH(touch_any, operation(info), 1, false)
+TOUCH(touch_32x8, operation(info), 1, quick(v, vaddr, (uint64_t)code, store, n, 31))
+TOUCH(touch_any8, operation(info), 1, quick(v, vaddr, (uint64_t)code, store, n, any_mask))
+TOUCH(touch_any, operation(info), 1, slow(v, vaddr, (uint64_t)code, store, n))
 TOUCH(touch_sampled8, operation(info), sample(v), quick(v, vaddr, (uint64_t)code, store, n, any_mask))
-TOUCH(touch_sampled, operation(info), sample(v), false)
-TOUCH(touch_asking, qemu_plugin_mem_is_store(info), sample(v), false)
+TOUCH(touch_sampled, operation(info), sample(v), slow(v, vaddr, (uint64_t)code, store, n))
+TOUCH(touch_asking, qemu_plugin_mem_is_store(info), sample(v), slow(v, vaddr, (uint64_t)code, store, n))
 
 /* Chooses the callback for the model, the period and this QEMU. It is for loads
  * and stores alike: QEMU 7.2 calls those that are registered for one of them
