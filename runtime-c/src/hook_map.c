@@ -51,15 +51,49 @@ NMO_EXPORT int munmap(void *at, size_t bytes) {
     return result(nmo_sys_call(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0)) == MAP_FAILED ? -1 : 0;
 }
 
+enum { PAGE = 4096 };
+
+/* Moves bytes at `at` to dest, in halves where the kernel finds more than one
+ * mapping; the last piece grows by more. What was moved goes back on an error. */
+static long move_pieces(char *at, size_t bytes, size_t more, char *dest) {
+    long ret = nmo_sys_call(SYS_mremap, (long)at, (long)bytes, (long)(bytes + more), MREMAP_MAYMOVE | MREMAP_FIXED,
+                            (long)dest, 0);
+    size_t half = bytes / 2 & ~(size_t)(PAGE - 1);
+    if (ret != -EFAULT || !half)
+        return ret;
+    ret = move_pieces(at, half, 0, dest);
+    if (ret < 0)
+        return ret;
+    ret = move_pieces(at + half, bytes - half, more, dest + half);
+    if (ret < 0) {
+        move_pieces(dest, half, 0, at);
+        return ret;
+    }
+    return (long)dest;
+}
+
 /* A part that our policies divided is no single mapping any more, and the kernel
- * refuses to move it: then the policies go, as they would with the object. */
+ * refuses to move it: then the policies go, as they would with the object. Pages
+ * touched meanwhile keep the mappings apart; those are moved one by one. */
 static long remap(void *at, size_t old_bytes, size_t bytes, int flags, void *to) {
     long ret = nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0);
     if (ret != -EFAULT || nmo_state != NMO_READY || !nmo_run.nobjects || nmo_run.emulated)
         return ret;
     if (nmo_sys->bind((uintptr_t)at, old_bytes, NMO_MPOL_DEFAULT, 0) < 0)
         return ret;
-    return nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0);
+    ret = nmo_sys_call(SYS_mremap, (long)at, (long)old_bytes, (long)bytes, flags, (long)to, 0);
+    size_t old = (old_bytes + PAGE - 1) & ~(size_t)(PAGE - 1), now = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+    if (ret != -EFAULT || (flags & ~MREMAP_FIXED) != MREMAP_MAYMOVE || now < old)
+        return ret;
+    long dest = (long)to;
+    if (!(flags & MREMAP_FIXED))
+        dest = nmo_sys_call(SYS_mmap, 0, (long)now, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (dest < 0 && dest > -4096)
+        return dest;
+    ret = move_pieces(at, old, now - old, (char *)dest);
+    if (ret < 0 && !(flags & MREMAP_FIXED))
+        nmo_sys_call(SYS_munmap, dest, (long)now, 0, 0, 0, 0);
+    return ret;
 }
 
 NMO_EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, ...) {
