@@ -14,9 +14,14 @@
 // what was asked. Commands that run a program end with its status.
 package main
 
-import "os"
+import (
+	"os"
+	"runtime/debug"
+)
 
 func main() {
+	// Most commands are over before a collection has paid for itself.
+	debug.SetGCPercent(400)
 	ctx, stop := signalContext()
 	code := run(ctx, &stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Args[1:])
 	stop()

@@ -40,9 +40,15 @@ func Emulate(ctx context.Context, qemu Emulator, opt Options) (raw *Raw, err err
 	return s.run(ctx, program)
 }
 
-// runDir makes the run's directory. QEMU splits its arguments at commas, the
-// dynamic linker its list at colons and spaces, and a socket's name is short.
+// runDir makes the run's directory, in memory where that can be had: it holds a
+// hundred small files. QEMU splits its arguments at commas, the dynamic linker
+// its list at colons and spaces, and a socket's name is short.
 func runDir() (string, error) {
+	if os.Getenv("TMPDIR") == "" {
+		if dir, err := os.MkdirTemp("/dev/shm", "numaopt-"); err == nil {
+			return dir, nil
+		}
+	}
 	base := os.TempDir()
 	if strings.ContainsAny(base, ",: \t\n") || len(base) > 60 || !filepath.IsAbs(base) {
 		base = "/tmp"

@@ -9,8 +9,9 @@
  *
  * Threads: a CPU's L1 and L2 are written by the one thread that runs on it (the
  * caller takes nmo_l1.lock where several may); other CPUs only compare-and-swap
- * a tag to "invalid" or clear an ownership byte there. LLC sets have a lock
- * each. A word per line, the directory, holds which CPUs and nodes have fetched
+ * a tag to "invalid" or clear an ownership byte there. An LLC is written by its
+ * node's CPUs without a lock: two that change a set at once may lose one's order of
+ * use, which mends itself. A word per line, the directory, holds which CPUs and nodes have fetched
  * the line since it was last stored to: a superset of its holders, so that a
  * store searches only caches that may hold the line, and a line that is owned
  * already is not searched for at all. Races between two CPUs on one line may
@@ -47,18 +48,22 @@ struct nmo_cache_size {
     unsigned ways;
 };
 
-/* The head of a CPU's L1; its sets follow. */
+/* The head of a CPU's L1, with what a miss needs to know of the CPU; its sets
+ * follow. */
 struct nmo_l1 {
     uint64_t clock; /* accesses so far; the LRU stamps are its low half */
     uint32_t lock;  /* for callers with several threads on one CPU */
     uint32_t cpu;
-    uint64_t reserved[6];
+    char *l2, *llc;    /* sets of the CPU's L2 and of its node's LLC */
+    uint32_t dir_bits; /* the CPU and its node in a directory word */
+    uint32_t reserved[7];
 };
 
 struct nmo_cache_model {
     unsigned cpus, nodes;
     unsigned cpu_bits, node_bits; /* of a directory word */
     bool shared_bits;             /* several CPUs or nodes share a directory bit */
+    bool usual;                   /* 8, 8 and 16 ways, powers of two of sets, no shared bits */
     unsigned ways[3], padded[3], sets[3];
     uint32_t mask[3];  /* sets - 1 where sets is a power of two, else 0 */
     size_t stride[3];  /* bytes of a set */
@@ -97,15 +102,23 @@ static inline int nmo_cache_parse(const char *text, struct nmo_cache_size *out)
     return 0;
 }
 
-/* A set of the L1 or L2 is: tags[padded], stamps[padded]; the L1 adds
- * payload[padded] (the caller's, 32 bits a line) and own[padded] (bytes). A set
- * of the LLC is: tags[padded], ranks[32] (bytes: the higher, the later used), a
- * lock; with 16 ways that is two cache lines. */
+/* A set of the L1 is: tags[padded], stamps[padded], payload[padded] (the
+ * caller's, 32 bits a line), own[padded] (bytes). A set of the L2 or LLC is:
+ * tags[padded], ranks[32] (bytes: the higher, the later used). With the usual
+ * ways a set of the L1 is two cache lines, of the L2 one, of the LLC two. */
 static inline uint32_t *nmo_set_stamps(uint32_t *set, unsigned padded) { return set + padded; }
 static inline uint32_t *nmo_set_payload(uint32_t *set, unsigned padded) { return set + 2 * padded; }
 static inline uint8_t *nmo_set_own(uint32_t *set, unsigned padded) { return (uint8_t *)(set + 3 * padded); }
 static inline uint8_t *nmo_set_ranks(uint32_t *set, unsigned padded) { return (uint8_t *)(set + padded); }
-static inline uint32_t *nmo_set_lock(uint32_t *set, unsigned padded) { return set + padded + NMO_CACHE_MAX_WAYS / 4; }
+
+NMO_INLINE unsigned nmo_padded(unsigned ways) { return (ways + 3) & ~3u; }
+
+/* The bytes of a set, a multiple of 64. */
+NMO_INLINE size_t nmo_set_bytes(int level, unsigned ways)
+{
+    size_t n = level == NMO_L1 ? nmo_padded(ways) * 13 : nmo_padded(ways) * 4 + NMO_CACHE_MAX_WAYS;
+    return (n + 63) & ~(size_t)63;
+}
 
 /* The tag of a line: its low 32 bits, the others scrambled in. 0 is invalid. */
 static inline uint32_t nmo_line_tag(uint64_t line)
@@ -113,16 +126,19 @@ static inline uint32_t nmo_line_tag(uint64_t line)
     return (uint32_t)line + (uint32_t)(line >> 32) * 0x9E3779B1u;
 }
 
-static inline size_t nmo_round64(size_t n) { return (n + 63) & ~(size_t)63; }
-
 static inline void nmo_cache_shape(struct nmo_cache_model *m, int level, struct nmo_cache_size size)
 {
     m->ways[level] = size.ways;
-    m->padded[level] = (size.ways + 3) & ~3u;
+    m->padded[level] = nmo_padded(size.ways);
     m->sets[level] = (unsigned)(size.bytes / ((uint64_t)size.ways << NMO_LINE_SHIFT));
     m->mask[level] = (m->sets[level] & (m->sets[level] - 1)) == 0 ? m->sets[level] - 1 : 0;
-    size_t way = level == NMO_L1 ? 13 : level == NMO_L2 ? 8 : 4;
-    m->stride[level] = nmo_round64(m->padded[level] * way + (level == NMO_LLC ? NMO_CACHE_MAX_WAYS + 4 : 0));
+    m->stride[level] = nmo_set_bytes(level, size.ways);
+}
+
+/* Whether a level has so many ways and a power of two of sets. */
+static inline bool nmo_cache_usual(const struct nmo_cache_model *m, int level, unsigned ways)
+{
+    return m->ways[level] == ways && (m->mask[level] != 0 || m->sets[level] == 1);
 }
 
 /* Fills in the shape of a model and returns the bytes that nmo_cache_place
@@ -143,21 +159,12 @@ static inline size_t nmo_cache_init(struct nmo_cache_model *m, unsigned cpus, un
     nmo_cache_shape(m, NMO_L1, l1);
     nmo_cache_shape(m, NMO_L2, l2);
     nmo_cache_shape(m, NMO_LLC, llc);
+    m->usual = !m->shared_bits && nmo_cache_usual(m, NMO_L1, 8) && nmo_cache_usual(m, NMO_L2, 8) &&
+               nmo_cache_usual(m, NMO_LLC, 16);
     m->l1_stride = sizeof(struct nmo_l1) + m->sets[NMO_L1] * m->stride[NMO_L1];
     m->l2_stride = m->sets[NMO_L2] * m->stride[NMO_L2];
     m->llc_stride = m->sets[NMO_LLC] * m->stride[NMO_LLC];
     return cpus * (m->l1_stride + m->l2_stride) + nodes * m->llc_stride;
-}
-
-/* Gives the model its memory: as many zero bytes as nmo_cache_init said,
- * aligned to 64; the caller keeps owning them. */
-static inline void nmo_cache_place(struct nmo_cache_model *m, void *zeroed)
-{
-    m->l1 = zeroed;
-    m->l2 = m->l1 + m->cpus * m->l1_stride;
-    m->llc = m->l2 + m->cpus * m->l2_stride;
-    for (unsigned c = 0; c < m->cpus; c++)
-        ((struct nmo_l1 *)(m->l1 + c * m->l1_stride))->cpu = c;
 }
 
 /* A directory for line numbers below lines, for nmo_cache_access: 4 bytes a
@@ -177,22 +184,38 @@ static inline struct nmo_l1 *nmo_cache_l1(const struct nmo_cache_model *m, unsig
     return (struct nmo_l1 *)(m->l1 + cpu * m->l1_stride);
 }
 
+/* The set of a line among those at sets; usual promises a power of two of them
+ * and, with ways, their stride. */
+NMO_INLINE uint32_t *nmo_set_of(const struct nmo_cache_model *m, int level, void *sets, uint64_t line, unsigned ways, bool usual)
+{
+    uint64_t i = usual || m->mask[level] ? line & m->mask[level] : line % m->sets[level];
+    return (uint32_t *)((char *)sets + i * (usual ? nmo_set_bytes(level, ways) : m->stride[level]));
+}
+
 static inline uint32_t *nmo_l1_set(const struct nmo_cache_model *m, struct nmo_l1 *l1, uint64_t line)
 {
-    uint64_t i = m->mask[NMO_L1] ? line & m->mask[NMO_L1] : line % m->sets[NMO_L1];
-    return (uint32_t *)((char *)(l1 + 1) + i * m->stride[NMO_L1]);
+    return nmo_set_of(m, NMO_L1, l1 + 1, line, 0, false);
 }
 
-static inline uint32_t *nmo_l2_set(const struct nmo_cache_model *m, unsigned cpu, uint64_t line)
+static inline uint32_t nmo_dir_bits(const struct nmo_cache_model *m, unsigned cpu)
 {
-    uint64_t i = m->mask[NMO_L2] ? line & m->mask[NMO_L2] : line % m->sets[NMO_L2];
-    return (uint32_t *)(m->l2 + cpu * m->l2_stride + i * m->stride[NMO_L2]);
+    return 1u << cpu % m->cpu_bits | 1u << (m->cpu_bits + m->node_of[cpu] % m->node_bits);
 }
 
-static inline uint32_t *nmo_llc_set(const struct nmo_cache_model *m, unsigned node, uint64_t line)
+/* Gives the model its memory: as many zero bytes as nmo_cache_init said,
+ * aligned to 64; the caller keeps owning them. */
+static inline void nmo_cache_place(struct nmo_cache_model *m, void *zeroed)
 {
-    uint64_t i = m->mask[NMO_LLC] ? line & m->mask[NMO_LLC] : line % m->sets[NMO_LLC];
-    return (uint32_t *)(m->llc + node * m->llc_stride + i * m->stride[NMO_LLC]);
+    m->l1 = zeroed;
+    m->l2 = m->l1 + m->cpus * m->l1_stride;
+    m->llc = m->l2 + m->cpus * m->l2_stride;
+    for (unsigned c = 0; c < m->cpus; c++) {
+        struct nmo_l1 *l1 = nmo_cache_l1(m, c);
+        l1->cpu = c;
+        l1->l2 = m->l2 + c * m->l2_stride;
+        l1->llc = m->llc + m->node_of[c] * m->llc_stride;
+        l1->dir_bits = nmo_dir_bits(m, c);
+    }
 }
 
 /* The way of 8 that has the tag, or 8 and more. */
@@ -284,7 +307,7 @@ static inline void nmo_lock(uint32_t *lock)
 
 static inline void nmo_unlock(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
 
-/* Drops a line from another CPU's set; only the line that was seen is dropped. */
+/* Drops a line from a set of another CPU or node; only the line that was seen is dropped. */
 static inline void nmo_drop(uint32_t *tags, unsigned ways, uint32_t tag)
 {
     unsigned w = nmo_find(tags, ways, tag);
@@ -294,18 +317,14 @@ static inline void nmo_drop(uint32_t *tags, unsigned ways, uint32_t tag)
 
 static inline void nmo_drop_cpu(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag)
 {
-    nmo_drop(nmo_l1_set(m, nmo_cache_l1(m, cpu), line), m->ways[NMO_L1], tag);
-    nmo_drop(nmo_l2_set(m, cpu, line), m->ways[NMO_L2], tag);
+    struct nmo_l1 *l1 = nmo_cache_l1(m, cpu);
+    nmo_drop(nmo_l1_set(m, l1, line), m->ways[NMO_L1], tag);
+    nmo_drop(nmo_set_of(m, NMO_L2, l1->l2, line, 0, false), m->ways[NMO_L2], tag);
 }
 
 static inline void nmo_drop_node(struct nmo_cache_model *m, unsigned node, uint64_t line, uint32_t tag)
 {
-    uint32_t *set = nmo_llc_set(m, node, line), *lock = nmo_set_lock(set, m->padded[NMO_LLC]);
-    nmo_lock(lock);
-    unsigned w = nmo_find(set, m->ways[NMO_LLC], tag);
-    if (w < m->ways[NMO_LLC])
-        set[w] = 0;
-    nmo_unlock(lock);
+    nmo_drop(nmo_set_of(m, NMO_LLC, m->llc + node * m->llc_stride, line, 0, false), m->ways[NMO_LLC], tag);
 }
 
 /* Takes the ownership of a line from a CPU that may have it. */
@@ -315,14 +334,6 @@ static inline void nmo_disown(struct nmo_cache_model *m, unsigned cpu, uint64_t 
     unsigned w = nmo_find(set, m->ways[NMO_L1], tag);
     if (w < m->ways[NMO_L1])
         __atomic_store_n(&nmo_set_own(set, m->padded[NMO_L1])[w], 0, __ATOMIC_RELAXED);
-}
-
-static inline uint32_t nmo_dir_bits(const struct nmo_cache_model *m, unsigned cpu)
-{
-    unsigned node = m->node_of[cpu];
-    if (m->shared_bits)
-        return 1u << (cpu % m->cpu_bits) | 1u << (m->cpu_bits + node % m->node_bits);
-    return 1u << cpu | 1u << (m->cpu_bits + node);
 }
 
 /* Drops all copies that a directory word speaks of, except those of cpu and its node. */
@@ -340,26 +351,26 @@ static inline void nmo_drop_others(struct nmo_cache_model *m, unsigned cpu, uint
                 nmo_drop_node(m, n, line, tag);
 }
 
-/* cpu stores to a line: afterwards nobody else holds it. Returns whether cpu
- * now owns the line (it need not ask again before somebody else fetches it). */
-static inline bool nmo_dir_store(struct nmo_cache_model *m, unsigned cpu, uint32_t *dir, uint64_t line, uint32_t tag)
+/* The CPU of l1 stores to a line: afterwards nobody else holds it. Returns whether
+ * the CPU now owns the line (it need not ask again before somebody else fetches it). */
+static inline bool nmo_dir_store(struct nmo_cache_model *m, const struct nmo_l1 *l1, uint32_t *dir, uint64_t line, uint32_t tag)
 {
-    uint32_t mine = nmo_dir_bits(m, cpu), want = mine | (m->shared_bits ? 0 : NMO_DIR_OWNED);
+    uint32_t mine = l1->dir_bits, want = mine | (m->shared_bits ? 0 : NMO_DIR_OWNED);
     uint32_t old = __atomic_load_n(dir, __ATOMIC_RELAXED);
     if (old == want && !m->shared_bits)
         return true;
     old = __atomic_exchange_n(dir, want, __ATOMIC_ACQ_REL);
     if (m->shared_bits)
-        nmo_drop_others(m, cpu, old, line, tag);
+        nmo_drop_others(m, l1->cpu, old, line, tag);
     else if (old & ~(mine | NMO_DIR_OWNED))
-        nmo_drop_others(m, cpu, old & ~mine, line, tag);
+        nmo_drop_others(m, l1->cpu, old & ~mine, line, tag);
     return !m->shared_bits;
 }
 
-/* cpu fetches a line to read it. Returns whether it alone holds it. */
-static inline bool nmo_dir_load(struct nmo_cache_model *m, unsigned cpu, uint32_t *dir, uint64_t line, uint32_t tag)
+/* The CPU of l1 fetches a line to read it. Returns whether it alone holds it. */
+static inline bool nmo_dir_load(struct nmo_cache_model *m, const struct nmo_l1 *l1, uint32_t *dir, uint64_t line, uint32_t tag)
 {
-    uint32_t mine = nmo_dir_bits(m, cpu), old = __atomic_load_n(dir, __ATOMIC_RELAXED), want;
+    uint32_t mine = l1->dir_bits, old = __atomic_load_n(dir, __ATOMIC_RELAXED), want;
     do {
         if (!m->shared_bits && (old & ~(mine | NMO_DIR_OWNED)) == 0)
             want = mine | NMO_DIR_OWNED;
@@ -376,101 +387,116 @@ static inline bool nmo_dir_load(struct nmo_cache_model *m, unsigned cpu, uint32_
     return (want & NMO_DIR_OWNED) != 0;
 }
 
-/* The ways of 16 that have the tag, as bits. */
-NMO_INLINE unsigned nmo_match16(const uint32_t *tags, __m128i t)
+/* One of them, whichever it is; for callers whose code is hot. */
+static __attribute__((noinline)) bool nmo_dir_change(struct nmo_cache_model *m, const struct nmo_l1 *l1, uint32_t *dir,
+                                                     uint64_t line, uint32_t tag, bool is_store)
+{
+    return is_store ? nmo_dir_store(m, l1, dir, line, tag) : nmo_dir_load(m, l1, dir, line, tag);
+}
+
+/* The ways of 8 or 16 that have the tag, as bits. */
+NMO_INLINE unsigned nmo_match(const uint32_t *tags, uint32_t tag, unsigned ways)
 {
     const __m128i *p = (const __m128i *)tags;
+    __m128i t = _mm_set1_epi32((int)tag), b = _mm_setzero_si128();
     __m128i a = _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(p), t), _mm_cmpeq_epi32(_mm_load_si128(p + 1), t));
-    __m128i b = _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(p + 2), t), _mm_cmpeq_epi32(_mm_load_si128(p + 3), t));
+    if (ways == 16)
+        b = _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(p + 2), t), _mm_cmpeq_epi32(_mm_load_si128(p + 3), t));
     return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(a, b));
 }
 
-/* Makes way w the last used of a set, half after half of its ranks: those above
- * its own go down by one. */
-NMO_INLINE void nmo_rank(uint8_t *ranks, unsigned w, unsigned halves)
+/* Makes way w the last used of a set: the ranks above its own go down by one. */
+NMO_INLINE void nmo_rank(uint8_t *ranks, unsigned w, unsigned ways)
 {
     __m128i mine = _mm_set1_epi8((char)ranks[w]);
-    for (unsigned h = 0; h < halves; h++) {
-        __m128i *p = (__m128i *)ranks + h, r = _mm_loadu_si128(p);
+    for (unsigned done = 0; done < ways; done += 16) {
+        __m128i *p = (__m128i *)(ranks + done), r = _mm_loadu_si128(p);
         _mm_storeu_si128(p, _mm_add_epi8(r, _mm_cmpgt_epi8(r, mine)));
     }
-    ranks[w] = (uint8_t)(16 * halves - 1);
+    ranks[w] = (uint8_t)(ways - 1);
 }
 
-/* Looks a line up in the node's LLC and fills it there on a miss: an invalid
- * way, else the least recently used. */
-NMO_INLINE bool nmo_llc_hit(struct nmo_cache_model *m, unsigned node, uint64_t line, uint32_t tag, unsigned ways)
+/* Makes the ranks of a set differ again after two CPUs have changed them at once,
+ * keeping their order. Returns the way of the lowest as a bit. */
+static __attribute__((noinline, cold)) unsigned nmo_rank_anew(uint8_t *ranks, unsigned ways)
 {
-    unsigned padded = (ways + 3) & ~3u, w;
-    uint32_t *set = nmo_llc_set(m, node, line), *lock = nmo_set_lock(set, padded);
-    uint8_t *ranks = nmo_set_ranks(set, padded);
+    uint8_t fresh[NMO_CACHE_MAX_WAYS];
+    unsigned lowest = 0;
+    for (unsigned i = 0; i < ways; i++) {
+        fresh[i] = 0;
+        for (unsigned j = 0; j < ways; j++)
+            fresh[i] += ranks[j] < ranks[i] || (ranks[j] == ranks[i] && j < i);
+        if (fresh[i] == 0)
+            lowest = 1u << i;
+    }
+    memcpy(ranks, fresh, ways);
+    return lowest;
+}
+
+/* Looks a line up in a set of the L2 or LLC and fills it there on a miss: an
+ * invalid way, else the least recently used. */
+NMO_INLINE bool nmo_set_hit(uint32_t *set, uint32_t tag, unsigned ways)
+{
+    uint8_t *ranks = nmo_set_ranks(set, nmo_padded(ways));
+    unsigned w;
     bool hit;
-    nmo_lock(lock);
-    if (ways == 16) { /* without a branch: whether it hits cannot be foreseen */
-        unsigned match = nmo_match16(set, _mm_set1_epi32((int)tag)), none = nmo_match16(set, _mm_setzero_si128());
+    if (ways == 8 || ways == 16) { /* without a branch: whether it hits cannot be foreseen */
+        unsigned match = nmo_match(set, tag, ways), none = nmo_match(set, 0, ways);
         __m128i oldest = _mm_cmpeq_epi8(_mm_load_si128((const __m128i *)ranks), _mm_setzero_si128());
-        unsigned old = (unsigned)_mm_movemask_epi8(oldest);
+        unsigned old = (unsigned)_mm_movemask_epi8(oldest) & ((1u << ways) - 1);
+        if (__builtin_expect(old == 0, 0))
+            old = nmo_rank_anew(ranks, ways);
         hit = match != 0;
         old = none ? none : old;
         w = (unsigned)__builtin_ctz(hit ? match : old);
-        set[w] = tag;
-        nmo_rank(ranks, w, 1);
     } else {
         w = nmo_find(set, ways, tag);
         hit = w < ways;
-        if (!hit) {
-            unsigned least = UINT_MAX;
-            for (unsigned i = 0; i < ways; i++) {
-                unsigned rank = set[i] ? 1u + ranks[i] : 0;
-                if (rank < least) {
-                    least = rank;
-                    w = i;
-                }
+        unsigned least = UINT_MAX;
+        for (unsigned i = 0; i < ways && !hit; i++) {
+            unsigned rank = set[i] ? 1u + ranks[i] : 0;
+            if (rank < least) {
+                least = rank;
+                w = i;
             }
-            set[w] = tag;
         }
-        nmo_rank(ranks, w, 2);
     }
-    nmo_unlock(lock);
+    __atomic_store_n(&set[w], tag, __ATOMIC_RELAXED);
+    nmo_rank(ranks, w, ways);
     return hit;
 }
 
 /* nmo_cache_miss for known numbers of ways. */
-NMO_INLINE enum nmo_level nmo_miss_of(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag, bool is_store,
-                                      uint32_t *dir, unsigned *way, unsigned ways1, unsigned ways2, unsigned ways3)
+NMO_INLINE enum nmo_level nmo_miss_of(struct nmo_cache_model *m, struct nmo_l1 *l1, uint64_t line, uint32_t tag, bool is_store,
+                                      uint32_t *dir, unsigned *way, unsigned ways1, unsigned ways2, unsigned ways3, bool usual)
 {
-    unsigned padded1 = (ways1 + 3) & ~3u, padded2 = (ways2 + 3) & ~3u;
-    struct nmo_l1 *l1 = nmo_cache_l1(m, cpu);
-    uint32_t now = (uint32_t)l1->clock, *l2 = nmo_l2_set(m, cpu, line);
-    uint32_t *stamps = nmo_set_stamps(l2, padded2);
     enum nmo_level level = NMO_L2;
-    unsigned w = nmo_find(l2, ways2, tag);
-    if (w >= ways2) {
-        level = nmo_llc_hit(m, m->node_of[cpu], line, tag, ways3) ? NMO_LLC : NMO_DRAM;
-        w = nmo_victim(l2, stamps, ways2, now);
-        __atomic_store_n(&l2[w], tag, __ATOMIC_RELAXED);
+    if (!nmo_set_hit(nmo_set_of(m, NMO_L2, l1->l2, line, ways2, usual), tag, ways2)) {
+        bool hit = nmo_set_hit(nmo_set_of(m, NMO_LLC, l1->llc, line, ways3, usual), tag, ways3);
+        level = hit ? NMO_LLC : NMO_DRAM;
     }
-    stamps[w] = now;
-    bool own = is_store ? nmo_dir_store(m, cpu, dir, line, tag) : nmo_dir_load(m, cpu, dir, line, tag);
-    uint32_t *set = nmo_l1_set(m, l1, line);
-    stamps = nmo_set_stamps(set, padded1);
-    w = nmo_victim(set, stamps, ways1, now);
+    uint32_t old = __atomic_load_n(dir, __ATOMIC_RELAXED);
+    bool own = (old & NMO_DIR_OWNED) != 0;
+    if (!usual || (old & l1->dir_bits) != l1->dir_bits || (is_store && !own))
+        own = nmo_dir_change(m, l1, dir, line, tag, is_store);
+    uint32_t now = (uint32_t)l1->clock, *set = nmo_set_of(m, NMO_L1, l1 + 1, line, ways1, usual);
+    unsigned padded = nmo_padded(ways1), w = nmo_victim(set, nmo_set_stamps(set, padded), ways1, now);
     __atomic_store_n(&set[w], tag, __ATOMIC_RELAXED);
-    stamps[w] = now;
-    nmo_set_own(set, padded1)[w] = own;
+    nmo_set_stamps(set, padded)[w] = now;
+    nmo_set_own(set, padded)[w] = own;
     *way = w;
     return level;
 }
 
-/* An access that missed cpu's L1: finds the level that serves it and fills L1
+/* An access that missed the L1: finds the level that serves it and fills L1
  * (its way to *way; the payload there is the caller's to set), L2 and LLC.
  * pre: the caller has advanced l1->clock and looked in the L1. */
-static inline enum nmo_level nmo_cache_miss(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag,
-                                            bool is_store, uint32_t *dir, unsigned *way)
+NMO_INLINE enum nmo_level nmo_cache_miss(struct nmo_cache_model *m, struct nmo_l1 *l1, uint64_t line, uint32_t tag,
+                                         bool is_store, uint32_t *dir, unsigned *way)
 {
-    if (m->ways[NMO_L1] == 8 && m->ways[NMO_L2] == 8 && m->ways[NMO_LLC] == 16)
-        return nmo_miss_of(m, cpu, line, tag, is_store, dir, way, 8, 8, 16);
-    return nmo_miss_of(m, cpu, line, tag, is_store, dir, way, m->ways[NMO_L1], m->ways[NMO_L2], m->ways[NMO_LLC]);
+    if (__builtin_expect(m->usual, 1))
+        return nmo_miss_of(m, l1, line, tag, is_store, dir, way, 8, 8, 16, true);
+    return nmo_miss_of(m, l1, line, tag, is_store, dir, way, m->ways[NMO_L1], m->ways[NMO_L2], m->ways[NMO_LLC], false);
 }
 
 /* One access by cpu to line (line < dense_lines), in one call; for callers that
@@ -485,10 +511,10 @@ static inline enum nmo_level nmo_cache_access(struct nmo_cache_model *m, unsigne
         nmo_set_stamps(set, m->padded[NMO_L1])[w] = now;
         uint8_t *own = &nmo_set_own(set, m->padded[NMO_L1])[w];
         if (is_store && !*own)
-            *own = nmo_dir_store(m, cpu, &m->dense[line], line, tag);
+            *own = nmo_dir_store(m, l1, &m->dense[line], line, tag);
         return NMO_L1;
     }
-    return nmo_cache_miss(m, cpu, line, tag, is_store, &m->dense[line], &w);
+    return nmo_cache_miss(m, l1, line, tag, is_store, &m->dense[line], &w);
 }
 
 /* Empties all caches and the dense directory, for the start of another run.

@@ -16,6 +16,9 @@
 #include "qemu_api.h"
 #include "wire.h"
 
+/* Nothing here is seen outside emulate.so: no detour by its offset table. */
+#pragma GCC visibility push(hidden)
+
 #define NMO_PAGE_SHIFT 12
 #define NMO_MAX_VCPUS 8192
 #define NMO_SEEN 2048 /* entries of a vCPU's table of pages, a power of two */
@@ -162,5 +165,7 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
  * where the kernel must answer (no such file, ...) or the program must leave
  * the emulator. */
 void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+
+#pragma GCC visibility pop
 
 #endif

@@ -352,7 +352,7 @@ static int make_model(void)
     for (unsigned i = 0; i < n; i++)
         node_of[i] = (uint16_t)(i / option.cpus);
     size_t bytes = nmo_cache_init(&model, n, option.nodes, node_of, option.l1, option.l2, option.llc);
-    void *memory = bytes ? aligned_alloc(64, nmo_round64(bytes)) : NULL;
+    void *memory = bytes ? aligned_alloc(64, bytes) : NULL;
     cpus = aligned_alloc(128, n * sizeof *cpus);
     if (!memory || !cpus)
         return -1;

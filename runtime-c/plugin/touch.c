@@ -19,7 +19,7 @@ static uint32_t zero_dir[64];
 struct table {
     uint32_t lock, size, count;
     uint32_t *slots; /* block indices, 0 is free */
-};
+} __attribute__((aligned(64)));
 
 static struct table tables[65536]; /* by thread index */
 
@@ -203,11 +203,12 @@ static inline struct seen *seen_of(const struct vcpu *v, uint64_t page, uint32_t
 /* The sets that a miss will look at, on their way while the counters are found. */
 static inline void prefetch(const struct vcpu *v, uint64_t line)
 {
-    const char *l2 = (const char *)nmo_l2_set(&nmo_model, v->cpu, line);
-    const char *llc = (const char *)nmo_llc_set(&nmo_model, v->node, line);
-    __builtin_prefetch(l2, 1);
-    __builtin_prefetch(llc, 1);
-    __builtin_prefetch(llc + 64, 1);
+    if (likely(nmo_model.usual)) {
+        const char *llc = (const char *)nmo_set_of(&nmo_model, NMO_LLC, v->l1->llc, line, 16, true);
+        __builtin_prefetch(nmo_set_of(&nmo_model, NMO_L2, v->l1->l2, line, 8, true), 1);
+        __builtin_prefetch(llc, 1);
+        __builtin_prefetch(llc + 64, 1);
+    }
 }
 
 static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
@@ -256,9 +257,9 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
         nmo_set_stamps(set, padded)[w] = now;
         uint8_t *own = &nmo_set_own(set, padded)[w];
         if (op == NMO_STORE && !*own)
-            *own = nmo_dir_store(&nmo_model, v->cpu, dir, line, tag);
+            *own = nmo_dir_store(&nmo_model, l1, dir, line, tag);
     } else {
-        level = nmo_cache_miss(&nmo_model, v->cpu, line, tag, op == NMO_STORE, dir, &w);
+        level = nmo_cache_miss(&nmo_model, l1, line, tag, op == NMO_STORE, dir, &w);
     }
     /* Lines of pages without a home are always looked at here. */
     nmo_set_payload(set, padded)[w] = s->flags & NMO_S_OPEN ? 0 : (uint32_t)(b - nmo_blocks);
@@ -273,7 +274,7 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
 }
 
 /* An access that is known to have missed an L1 of 8 ways. */
-static __attribute__((noinline)) void miss8(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
+static __attribute__((noinline, target_clones("default", "avx2"))) void miss8(struct vcpu *v, uint64_t vaddr, uint64_t code, int op, uint32_t weight)
 {
     uint64_t page = vaddr >> NMO_PAGE_SHIFT, line = vaddr >> NMO_LINE_SHIFT;
     uint32_t region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
@@ -289,7 +290,7 @@ static __attribute__((noinline)) void miss8(struct vcpu *v, uint64_t vaddr, uint
     unsigned w;
     __builtin_prefetch(dir, 1);
     l1->clock++;
-    enum nmo_level level = nmo_cache_miss(&nmo_model, v->cpu, line, nmo_line_tag(line), op == NMO_STORE, dir, &w);
+    enum nmo_level level = nmo_cache_miss(&nmo_model, l1, line, nmo_line_tag(line), op == NMO_STORE, dir, &w);
     nmo_set_payload(nmo_l1_set(&nmo_model, l1, line), 8)[w] = (uint32_t)(b - nmo_blocks);
     uint32_t *cell = &b->miss[(level - 1) * 2 + op], sum;
     if (likely(!__builtin_add_overflow(*cell, weight, &sum)))
