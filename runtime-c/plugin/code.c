@@ -173,7 +173,7 @@ static struct module *add_module(uint64_t lo, uint64_t hi, const char *path)
         module_room = room;
     }
     struct module *m = &modules[module_count];
-    *m = (struct module){.lo = lo, .hi = hi, .base = lo, .index = -1};
+    *m = (struct module){.lo = lo, .hi = hi, .base = lo, .index = -1, .own = true}; /* code made at run time, too */
     if (*path == '/') {
         read_file(m, path);
         m->tracker = is_tracker(path);
