@@ -258,6 +258,35 @@ func TestSystemCallsTouch(t *testing.T) {
 	}
 }
 
+// What libc or the kernel touches first is the doing of the function that called it.
+func TestFirstTouchOfCaller(t *testing.T) {
+	qemu := emulator(t)
+	want := map[string]string{"set": "call_memset", "copied": "call_memcpy", "tail": "jump_memset", "filled": "call_read",
+		"pointed": "call_pointer", "own": "store"}
+	for _, build := range [][]string{{"gcc", "-O2"}, {"gcc", "-O2", "-fno-plt"}, {"clang", "-O2"}} {
+		app := compileWith(t, build[0], "caller", append(build[1:], "-fopenmp")...)
+		r := emulate(t, qemu, nil, app)
+		found := map[string]map[string]int{}
+		for _, g := range r.Pages {
+			object, where := r.Objects[g.Object].Name, "nowhere"
+			if g.Place >= 0 && g.Region >= 0 {
+				function, _, _ := strings.Cut(r.Places[g.Place].Symbol, ".") // of a clone
+				where = function + " in " + r.Regions[g.Region].Name
+			}
+			if found[object] == nil {
+				found[object] = map[string]int{}
+			}
+			found[object][where]++
+		}
+		for object, f := range want {
+			// The array's first and last page may be a neighbour's, too.
+			if by := found[object+" in caller.c"]; by[f+" in "+f] < 62 {
+				t.Errorf("%v: pages of %s first touched by %v, want 64 by %s", build, object, by, f)
+			}
+		}
+	}
+}
+
 func TestEnds(t *testing.T) {
 	qemu := emulator(t)
 	app := compile(t, "ends")

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,12 +73,38 @@ func TestCount(t *testing.T) {
 
 func TestRuntimeSummary(t *testing.T) {
 	var r RunResult
-	r.runtime([]byte(`{"pid":1,"threads":8,"objects":[{"id":0,"name":"a","touched":30,"on_plan":30},{"id":1,"name":"b","touched":10,"on_plan":0}],"warnings":["w"]}
+	r.runtime([]byte(`{"pid":1,"threads":8,"objects":[{"id":0,"name":"a","touched":30,"on_plan":30},{"id":1,"name":"b","touched":10,"on_plan":0},{"id":2,"name":"c","touched":0,"on_plan":0}],"warnings":["w"]}
 not JSON
 {"pid":2,"threads":1,"objects":[]}
 `))
-	if r.OnPlanPct == nil || *r.OnPlanPct != 75 || r.Threads != 8 || len(r.Objects) != 2 || r.Objects[0].OnPlanPct != 100 || len(r.Warnings) != 1 {
-		t.Errorf("%+v", r)
+	if r.OnPlanPct == nil || *r.OnPlanPct != 75 || r.Threads != 8 || len(r.Objects) != 3 || len(r.Warnings) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	text, err := json.Marshal(r.Objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"100", "0", "null"} {
+		if got := strings.Split(string(text), `"on_plan_pct":`)[i+1]; !strings.HasPrefix(got, want+"}") {
+			t.Errorf("object %d: %s of %s", i, want, text)
+		}
+	}
+}
+
+func TestPrintedLinesEndInText(t *testing.T) {
+	matrix := [][]uint64{{1, 2}, {3, 4}}
+	r := Result{Runs: []RunResult{{Name: "default", Matrix: matrix, DRAMAccesses: 10, StdoutSame: true}, {Name: "plan", Matrix: matrix}}}
+	var b strings.Builder
+	if err := Print(&b, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(b.String(), "\n") {
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("%q ends in blanks", line)
+		}
+	}
+	if !strings.Contains(b.String(), "pages on plan") || !strings.Contains(b.String(), "node 1") {
+		t.Errorf("tables are missing:\n%s", &b)
 	}
 }
 

@@ -28,8 +28,12 @@ func Print(w io.Writer, r *Result) error {
 			fmt.Fprintf(&b, "%s: %s\n", run.Name, s)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func onOff(v bool) string {

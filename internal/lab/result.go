@@ -64,15 +64,16 @@ type RunResult struct {
 
 // Object is one object of the plan, as the runtime found it in a run.
 type Object struct {
-	ID        int     `json:"id"`
-	Name      string  `json:"name"`
-	Instances int64   `json:"instances"`
-	Pages     int64   `json:"pages"`
-	Touched   int64   `json:"touched"`
-	OnPlan    int64   `json:"on_plan"`
-	Moved     int64   `json:"moved"`
-	Recycled  int64   `json:"recycled"`
-	OnPlanPct float64 `json:"on_plan_pct"`
+	ID        int    `json:"id"`
+	Name      string `json:"name"`
+	Instances int64  `json:"instances"`
+	Pages     int64  `json:"pages"`
+	Touched   int64  `json:"touched"`
+	OnPlan    int64  `json:"on_plan"`
+	Moved     int64  `json:"moved"`
+	Recycled  int64  `json:"recycled"`
+	// OnPlanPct is OnPlan in per cent of Touched; null where nothing was touched.
+	OnPlanPct *float64 `json:"on_plan_pct"`
 }
 
 // count fills in what the plugin counted.

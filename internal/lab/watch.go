@@ -207,9 +207,7 @@ func (r *RunResult) runtime(lines []byte) {
 		r.Threads = max(r.Threads, one.Threads)
 		r.Warnings = append(r.Warnings, one.Warnings...)
 		for _, o := range one.Objects {
-			if p := percentOf(uint64(o.OnPlan), uint64(o.Touched)); p != nil {
-				o.OnPlanPct = *p
-			}
+			o.OnPlanPct = percentOf(uint64(o.OnPlan), uint64(o.Touched))
 			touched += o.Touched
 			onPlan += o.OnPlan
 			r.Objects = append(r.Objects, o)

@@ -35,6 +35,7 @@ func pick(file *symbol.Module, e *plan.Entry, same bool) (symbol.Variable, error
 	if found := file.Objects(e.Symbol); len(found) == 1 && same {
 		return found[0], nil
 	}
+	name := filepath.Base(file.Path())
 	var exact, near []symbol.Variable
 	for _, v := range file.Variables() {
 		switch {
@@ -53,13 +54,13 @@ func pick(file *symbol.Module, e *plan.Entry, same bool) (symbol.Variable, error
 		case 1:
 			return found[0], nil
 		default:
-			return symbol.Variable{}, fmt.Errorf("%s has %d symbols %s of %s", e.Module.Name, len(found), e.Symbol, fileName(e.File))
+			return symbol.Variable{}, fmt.Errorf("%s has %d symbols %s of %s", name, len(found), e.Symbol, fileName(e.File))
 		}
 	}
 	if len(exact) > 0 {
-		return symbol.Variable{}, fmt.Errorf("%s has a symbol %s, but of another source file than %s", e.Module.Name, e.Symbol, fileName(e.File))
+		return symbol.Variable{}, fmt.Errorf("%s has a symbol %s, but of another source file than %s", name, e.Symbol, fileName(e.File))
 	}
-	return symbol.Variable{}, fmt.Errorf("%s has no symbol %s", e.Module.Name, e.Symbol)
+	return symbol.Variable{}, fmt.Errorf("%s has no symbol %s", name, e.Symbol)
 }
 
 // fromFile returns those of vars that come from a source file: of the same path

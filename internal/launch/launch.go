@@ -101,13 +101,14 @@ func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 		return res, nil
 	}
 	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{}}
+	before := len(res.Warnings)
 	for i := range p.Objects {
 		r.object(i, &p.Objects[i])
 	}
 	r.dropAmbiguous()
 	res.Placed = len(res.Run.Objects)
-	if res.Placed == 0 && len(p.Objects) > 0 {
-		res.warn("none of the plan's %d objects was found: is this the program that the plan was made for (%s)? Profile it again", len(p.Objects), commandName(p.From.Command))
+	if res.Placed <= r.hoped && len(p.Objects) > 0 {
+		r.nothingFound(before)
 	}
 	return res, res.Run.Check()
 }
@@ -123,6 +124,7 @@ type resolver struct {
 	plan    *plan.Plan
 	files   *files
 	modules map[string]int // path → index in Run.Modules
+	hoped   int            // objects of programs that this one may start
 }
 
 // left notes that an object is not placed, and why.
@@ -177,12 +179,4 @@ func (r *resolver) module(path, buildID string) int {
 // finds it.
 func carried(buildID string) bool {
 	return buildID != "" && !strings.HasPrefix(buildID, ident.ContentPrefix)
-}
-
-// commandName is a command's program, for messages.
-func commandName(command []string) string {
-	if len(command) == 0 {
-		return "unknown"
-	}
-	return command[0]
 }

@@ -314,6 +314,52 @@ func TestResolveThroughWrapper(t *testing.T) {
 	}
 }
 
+// A plan for another program is refused once, not object by object.
+func TestOtherProgram(t *testing.T) {
+	const gcc = "gcc -g -O0 -fopenmp"
+	app := build(t, t.TempDir(), "app", gcc)
+	m, err := symbol.Open(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := func(name string) string {
+		path := filepath.Join(t.TempDir(), name)
+		cmd := exec.Command("gcc", "-xc", "-", "-o", path)
+		cmd.Stdin = strings.NewReader("int main(void) { return 0; }")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		return path
+	}
+	table := plan.Entry{Name: "table in grid.c", Kind: "global", Bytes: 1 << 19, Symbol: "table",
+		Module: plan.Module{Name: "app", BuildID: m.BuildID()}, Place: plan.Distribution{Policy: plan.XWise}}
+	for _, c := range []struct {
+		name, program string
+		heap          bool
+		want          string // the one warning, after both names
+	}{
+		{"same name", empty("app"), false, "none of its 1 objects is placed (table in grid.c is not placed: app has no symbol table); profile this one"},
+		{"other name", empty("other"), false, "none of its 1 objects is placed (table in grid.c is not placed: other has no symbol table); profile this one"},
+		{"may start it", empty("other"), true, "4 of its 5 objects are placed if it starts that one"},
+		{"same name, heap", empty("app"), true, "none of its 5 objects is placed"},
+	} {
+		p := &plan.Plan{Version: plan.Version, From: plan.From{Command: []string{app}, Topology: "4x2", Nodes: 4}, Threads: plan.Threads{Bind: "compact"}}
+		if c.heap {
+			p = heapPlan(t, app)
+		}
+		p.Objects = append(p.Objects, table)
+		res := resolve(t, p, options(t, "4x2", c.program))
+		this, err := symbol.Open(c.program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("this plan is for app (build id %.16s), and this is %s (build id %.16s): %s", m.BuildID(), c.program, this.BuildID(), c.want)
+		if len(res.Warnings) != 1 || !strings.HasPrefix(text(res.Warnings), want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, text(res.Warnings), want)
+		}
+	}
+}
+
 func TestUnknownModuleByBuildID(t *testing.T) {
 	p := &plan.Plan{From: plan.From{Command: []string{"python3"}, Nodes: 4}, Threads: plan.Threads{Bind: "compact"},
 		Objects: []plan.Entry{

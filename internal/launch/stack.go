@@ -28,6 +28,7 @@ func (r *resolver) heap(o *runfile.Object, e *plan.Entry) error {
 	if err != nil && r.guessed(e.Stack) {
 		// The program under another name, as was tried, or one that starts it.
 		o.Frames, err = r.byBuildID(e.Stack), nil
+		r.hoped++
 	}
 	return err
 }

@@ -167,7 +167,8 @@ type Page struct {
 	// is the writer's.
 	Home topo.NodeID
 	// Thread first touched the page (index in Threads) from Region, at Place
-	// (index in Places); each is -1 if not known.
+	// (index in Places); each is -1 if not known. What a system library or the
+	// kernel touched is put down to the program's code that called last.
 	Thread, Region, Place int
 	// Serial is true if that touch happened outside any loop while no other
 	// thread had touched the page.

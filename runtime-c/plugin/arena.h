@@ -117,7 +117,7 @@ struct nmo_a_object {
 
 struct nmo_a_page {
     uint64_t page; /* address / 4096 */
-    uint64_t pc;   /* vaddr of the first touch's instruction in module; 0 is not known */
+    uint64_t pc;   /* vaddr in module of the first touch's instruction, or of the program's call that led to it; 0 is not known */
     uint32_t object;
     int32_t home; /* -1 is not known */
     uint32_t thread, region;

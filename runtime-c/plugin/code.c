@@ -1,4 +1,5 @@
-/* code.c: which module and function an instruction belongs to.
+/* code.c: which module and function an instruction belongs to, and which calls
+ * leave the program's own code.
  *
  * Modules are found in /proc/self/maps when code of an unknown place is
  * translated, so they need nobody's help; functions are the ELF symbols of
@@ -20,11 +21,13 @@ struct symbol {
 
 struct module {
     uint64_t lo, hi, base;
+    uint64_t plt_lo, plt_hi; /* vaddrs of the procedure linkage table */
     struct symbol *symbols;
     size_t count;
     uint32_t rest; /* function id of code without a symbol */
     int index;     /* in the arena */
     bool tracker, dead;
+    bool own; /* neither the system's nor a compiler's: a place here tells the user something */
 };
 
 static pthread_mutex_t code_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -54,15 +57,39 @@ static void take_symbols(struct module *m, const Elf64_Sym *sym, size_t n)
     }
 }
 
-/* Reads the function symbols of an ELF file image; sorted, one per address. */
-static void read_symbols(struct module *m, const char *image, size_t size)
+/* The section headers of an ELF file image; NULL where there are none. */
+static const Elf64_Shdr *sections(const char *image, size_t size)
 {
     const Elf64_Ehdr *e = (const void *)image;
     if (size < sizeof *e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_shentsize != sizeof(Elf64_Shdr) ||
         e->e_shoff % 8 != 0 || !within(e->e_shoff, (uint64_t)e->e_shnum * sizeof(Elf64_Shdr), size))
+        return NULL;
+    return (const void *)(image + e->e_shoff);
+}
+
+/* Finds .plt, .plt.got and .plt.sec, which adjoin. */
+static void read_plt(struct module *m, const char *image, size_t size)
+{
+    const Elf64_Ehdr *e = (const void *)image;
+    const Elf64_Shdr *s = sections(image, size);
+    if (s == NULL || e->e_shstrndx >= e->e_shnum || !within(s[e->e_shstrndx].sh_offset, s[e->e_shstrndx].sh_size, size))
         return;
-    const Elf64_Shdr *s = (const void *)(image + e->e_shoff), *best = NULL;
+    const char *names = image + s[e->e_shstrndx].sh_offset;
     for (int i = 0; i < e->e_shnum; i++) {
+        if (!within(s[i].sh_name, 5, s[e->e_shstrndx].sh_size) || strncmp(names + s[i].sh_name, ".plt", 4) != 0)
+            continue;
+        if (m->plt_hi == 0)
+            m->plt_lo = s[i].sh_addr;
+        m->plt_hi = s[i].sh_addr + s[i].sh_size;
+    }
+}
+
+/* Reads the function symbols of an ELF file image; sorted, one per address. */
+static void read_symbols(struct module *m, const char *image, size_t size)
+{
+    const Elf64_Ehdr *e = (const void *)image;
+    const Elf64_Shdr *s = sections(image, size), *best = NULL;
+    for (int i = 0; s != NULL && i < e->e_shnum; i++) {
         if (s[i].sh_type == SHT_SYMTAB || (s[i].sh_type == SHT_DYNSYM && best == NULL))
             best = &s[i];
     }
@@ -109,6 +136,7 @@ static void read_file(struct module *m, const char *path)
         if (image != MAP_FAILED) {
             m->base -= first_vaddr(image, (size_t)st.st_size);
             read_symbols(m, image, (size_t)st.st_size);
+            read_plt(m, image, (size_t)st.st_size);
             munmap(image, (size_t)st.st_size);
         }
     }
@@ -119,6 +147,19 @@ static bool is_tracker(const char *path)
 {
     const char *name = strrchr(path, '/');
     return !strcmp(name ? name + 1 : path, "libnumaopt.so") || !strcmp(path, nmo_config.preload);
+}
+
+/* Whether a file is a library of the system, or of a language wherever it lies:
+ * first touches in it are its caller's. */
+static bool is_library(const char *path)
+{
+    static const char *const language[] = {"ld-linux", "libc.", "libm.", "libgcc_s.", "libgomp.", "libomp.", "libiomp5.",
+                                           "libgfortran.", "libquadmath.", "libstdc++.", "libc++.", "libc++abi."};
+    const char *name = strrchr(path, '/') + 1;
+    for (size_t i = 0; i < sizeof language / sizeof *language; i++)
+        if (!strncmp(name, language[i], strlen(language[i])))
+            return true;
+    return !strncmp(path, "/lib", 4) || !strncmp(path, "/usr/lib", 8);
 }
 
 static struct module *add_module(uint64_t lo, uint64_t hi, const char *path)
@@ -132,10 +173,11 @@ static struct module *add_module(uint64_t lo, uint64_t hi, const char *path)
         module_room = room;
     }
     struct module *m = &modules[module_count];
-    *m = (struct module){.lo = lo, .hi = hi, .base = lo, .index = -1};
+    *m = (struct module){.lo = lo, .hi = hi, .base = lo, .index = -1, .own = true}; /* code made at run time, too */
     if (*path == '/') {
         read_file(m, path);
         m->tracker = is_tracker(path);
+        m->own = !m->tracker && !is_library(path);
         struct nmo_a_section *s = &nmo_arena->section[NMO_SEC_MODULES];
         if (s->count < s->cap) {
             struct nmo_a_module *a = nmo_arena_at(NMO_SEC_MODULES, s->count);
@@ -247,6 +289,33 @@ struct nmo_a_code nmo_code_at(uint64_t pc)
         c = (struct nmo_a_code){pc - m->base, m->index, 0};
     pthread_mutex_unlock(&code_lock);
     return c;
+}
+
+static bool in_plt(const struct module *m, uint64_t pc)
+{
+    return pc - m->base >= m->plt_lo && pc - m->base < m->plt_hi;
+}
+
+static bool own(const struct module *m, uint64_t pc) { return m && m->own && !in_plt(m, pc); }
+
+/* Whether the code at pc is the program's own: no system library's, no stub. */
+bool nmo_code_own(uint64_t pc)
+{
+    pthread_mutex_lock(&code_lock);
+    bool is = own(module_of(pc), pc);
+    pthread_mutex_unlock(&code_lock);
+    return is;
+}
+
+/* Whether a jump from the program's own code at pc to target is one to another
+ * module, by way of the procedure linkage table. */
+bool nmo_code_leaves(uint64_t pc, uint64_t target)
+{
+    pthread_mutex_lock(&code_lock);
+    struct module *m = module_of(pc);
+    bool leaves = own(m, pc) && in_plt(m, target);
+    pthread_mutex_unlock(&code_lock);
+    return leaves;
 }
 
 void nmo_code_tracker(uint64_t lo, uint64_t hi)

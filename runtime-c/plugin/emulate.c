@@ -30,6 +30,39 @@ static void on_vcpu_exit(qemu_plugin_id_t id, unsigned vcpu)
     nmo_thread_end(vcpu);
 }
 
+/* Remembers where the program's own code calls another's: new_record wants it. */
+static void on_leave(unsigned vcpu, void *code) { nmo_vcpus[vcpu].caller = (uint64_t)code; }
+
+static void on_call(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *code)
+{
+    on_leave(vcpu, code);
+    touch(vcpu, info, vaddr, code);
+}
+
+enum way { WAY_ON, WAY_CALL, WAY_JUMP };
+
+/* How the instruction may leave the module: by a call, or a jump through memory,
+ * both of which access memory; by a jump to the procedure linkage table, as a
+ * function's last call compiles to; or not. */
+static enum way way_of(const struct qemu_plugin_insn *insn, uint64_t pc)
+{
+    const uint8_t *b = qemu_plugin_insn_data(insn);
+    size_t n = qemu_plugin_insn_size(insn), i = 0;
+    while (i < n && (b[i] == 0xf2 || b[i] == 0x3e || (b[i] & 0xf0) == 0x40)) /* bnd, notrack, REX */
+        i++;
+    if (n - i >= 2 && b[i] == 0xff) {
+        bool call = (b[i + 1] & 0x38) == 0x10, table = b[i + 1] == 0x25; /* call *, jmp *x(%rip) */
+        return (call || table) && nmo_code_own(pc) ? WAY_CALL : WAY_ON;
+    }
+    if (n - i != 5 || (b[i] != 0xe8 && b[i] != 0xe9))
+        return WAY_ON;
+    int32_t distance;
+    memcpy(&distance, b + i + 1, sizeof distance);
+    if (!nmo_code_leaves(pc, pc + n + (uint64_t)distance))
+        return WAY_ON;
+    return b[i] == 0xe8 ? WAY_CALL : WAY_JUMP;
+}
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t n = qemu_plugin_tb_n_insns(tb);
@@ -43,7 +76,10 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             continue;
         /* The function id in the upper 16 bits, the address below. */
         void *code = (void *)(fn << 48 | (pc & 0xffffffffffffull));
-        qemu_plugin_register_vcpu_mem_cb(insn, touch, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, code);
+        enum way way = way_of(insn, pc);
+        if (way == WAY_JUMP)
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, on_leave, QEMU_PLUGIN_CB_NO_REGS, code);
+        qemu_plugin_register_vcpu_mem_cb(insn, way == WAY_CALL ? on_call : touch, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, code);
     }
 }
 

@@ -65,7 +65,8 @@ struct vcpu {
     /* Rarely used from here on. */
     uint32_t paused, rank, waiting, start;
     uint32_t loop;
-    int64_t num; /* the system call under way */
+    uint64_t caller; /* code word of the last call out of the program's own code, 0 is none */
+    int64_t num;     /* the system call under way */
     uint64_t arg[6];
 } __attribute__((aligned(256)));
 
@@ -105,6 +106,8 @@ extern struct nmo_a_page *nmo_pages;
 /* code.c */
 uint32_t nmo_code_function(uint64_t pc, bool *tracker);
 struct nmo_a_code nmo_code_at(uint64_t pc);
+bool nmo_code_own(uint64_t pc);
+bool nmo_code_leaves(uint64_t pc, uint64_t target);
 void nmo_code_tracker(uint64_t lo, uint64_t hi);
 void nmo_code_module(uint64_t base);
 void nmo_code_unmap(uint64_t lo, uint64_t hi);

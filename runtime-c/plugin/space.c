@@ -113,26 +113,29 @@ static void lose_all(struct slot *s, uint64_t page)
     s->cover = 0;
 }
 
-/* ---- mappings: sorted, not overlapping */
+/* ---- ranges of pages that have something in common: sorted, not overlapping */
 
-struct area {
-    uint64_t lo, hi;
-    uint8_t file, shared;
-    uint32_t id;   /* of the file in cache.c, 0 is not known */
-    uint64_t from; /* page of the file at lo */
+struct range {
+    uint64_t lo, hi; /* pages */
+    uint64_t from;   /* mapping of a file: the file's page at lo */
+    uint64_t mask;   /* policy: nodes */
+    uint32_t id;     /* mapping of a file: its id in file.c, 0 is not known */
+    uint8_t file, shared; /* mapping */
+    uint8_t mode;    /* policy */
 };
 
-static pthread_mutex_t space_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct area *areas;
-static size_t area_count, area_room;
+struct ranges {
+    struct range *at;
+    size_t count, room;
+};
 
-/* Index of the first area that ends above addr. */
-static size_t area_after(uint64_t addr)
+/* Index of the first range that ends above page. */
+static size_t after(const struct ranges *r, uint64_t page)
 {
-    size_t lo = 0, hi = area_count;
+    size_t lo = 0, hi = r->count;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (areas[mid].hi <= addr)
+        if (r->at[mid].hi <= page)
             lo = mid + 1;
         else
             hi = mid;
@@ -140,65 +143,81 @@ static size_t area_after(uint64_t addr)
     return lo;
 }
 
-static void insert_at(size_t i, struct area a)
+/* The range that a page lies in, or NULL. */
+static const struct range *range_of(const struct ranges *r, uint64_t page)
 {
-    if (area_count == area_room) {
-        size_t room = area_room ? 2 * area_room : 256;
-        struct area *grown = realloc(areas, room * sizeof *areas);
+    size_t i = after(r, page);
+    return i < r->count && r->at[i].lo <= page ? &r->at[i] : NULL;
+}
+
+static void insert_at(struct ranges *r, size_t i, struct range x)
+{
+    if (r->count == r->room) {
+        size_t room = r->room ? 2 * r->room : 256;
+        struct range *grown = realloc(r->at, room * sizeof *grown);
         if (grown == NULL)
             return;
-        areas = grown;
-        area_room = room;
+        r->at = grown;
+        r->room = room;
     }
-    memmove(&areas[i + 1], &areas[i], (area_count - i) * sizeof *areas);
-    areas[i] = a;
-    area_count++;
+    memmove(&r->at[i + 1], &r->at[i], (r->count - i) * sizeof *r->at);
+    r->at[i] = x;
+    r->count++;
 }
 
-static void cut_head(struct area *a, uint64_t lo)
+static void cut_head(struct range *x, uint64_t lo)
 {
-    a->from += (lo - a->lo) >> NMO_PAGE_SHIFT;
-    a->lo = lo;
+    x->from += lo - x->lo;
+    x->lo = lo;
 }
 
-static void cut(uint64_t lo, uint64_t hi)
+/* Takes [lo, hi) out. */
+static void cut(struct ranges *r, uint64_t lo, uint64_t hi)
 {
-    size_t i = area_after(lo);
-    if (i < area_count && areas[i].lo < lo && areas[i].hi > hi) {
-        struct area rest = areas[i];
+    size_t i = after(r, lo);
+    if (i < r->count && r->at[i].lo < lo && r->at[i].hi > hi) {
+        struct range rest = r->at[i];
         cut_head(&rest, hi);
-        areas[i].hi = lo;
-        insert_at(i + 1, rest);
+        r->at[i].hi = lo;
+        insert_at(r, i + 1, rest);
         return;
     }
-    if (i < area_count && areas[i].lo < lo)
-        areas[i++].hi = lo;
+    if (i < r->count && r->at[i].lo < lo)
+        r->at[i++].hi = lo;
     size_t j = i;
-    while (j < area_count && areas[j].hi <= hi)
+    while (j < r->count && r->at[j].hi <= hi)
         j++;
-    if (j < area_count && areas[j].lo < hi)
-        cut_head(&areas[j], hi);
-    memmove(&areas[i], &areas[j], (area_count - j) * sizeof *areas);
-    area_count -= j - i;
-}
-
-static bool continues(const struct area *a, const struct area *b)
-{
-    return a->hi == b->lo && a->file == b->file && a->shared == b->shared && a->id == b->id &&
-           (a->id == 0 || a->from + ((a->hi - a->lo) >> NMO_PAGE_SHIFT) == b->from);
-}
-
-static void put(struct area a)
-{
-    if (a.hi <= a.lo)
+    if (j < r->count && r->at[j].lo < hi)
+        cut_head(&r->at[j], hi);
+    if (i == j)
         return;
-    cut(a.lo, a.hi);
-    size_t i = area_after(a.lo);
-    if (i > 0 && continues(&areas[i - 1], &a))
-        areas[i - 1].hi = a.hi;
-    else
-        insert_at(i, a);
+    memmove(&r->at[i], &r->at[j], (r->count - j) * sizeof *r->at);
+    r->count -= j - i;
 }
+
+static bool continues(const struct range *a, const struct range *b)
+{
+    return a->hi == b->lo && a->mask == b->mask && a->mode == b->mode && a->file == b->file && a->shared == b->shared &&
+           a->id == b->id && (a->id == 0 || a->from + (a->hi - a->lo) == b->from);
+}
+
+/* Puts x in the place of what was there. */
+static void put(struct ranges *r, struct range x)
+{
+    if (x.hi <= x.lo)
+        return;
+    cut(r, x.lo, x.hi);
+    size_t i = after(r, x.lo);
+    if (i > 0 && continues(&r->at[i - 1], &x))
+        r->at[i - 1].hi = x.hi;
+    else
+        insert_at(r, i, x);
+}
+
+/* ---- mappings */
+
+static pthread_mutex_t space_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ranges mappings;
 
 /* Takes the mappings as /proc/self/maps has them: those of the loader's making. */
 static void read_maps(void)
@@ -212,10 +231,13 @@ static void read_maps(void)
         unsigned major, minor;
         if (sscanf(text, "%lx-%lx %7s %lx %x:%x %lu", &lo, &hi, mode, &offset, &major, &minor, &inode) < 7)
             continue;
-        size_t i = area_after(lo);
-        if (i >= area_count || areas[i].lo >= hi)
-            put((struct area){lo, hi, inode != 0, mode[3] == 's',
-                              inode ? nmo_file_id(makedev(major, minor), inode, true) : 0, offset >> NMO_PAGE_SHIFT});
+        lo >>= NMO_PAGE_SHIFT;
+        hi >>= NMO_PAGE_SHIFT;
+        size_t i = after(&mappings, lo);
+        if (i >= mappings.count || mappings.at[i].lo >= hi)
+            put(&mappings, (struct range){.lo = lo, .hi = hi, .from = offset >> NMO_PAGE_SHIFT, .file = inode != 0,
+                                          .id = inode ? nmo_file_id(makedev(major, minor), inode, true) : 0,
+                                          .shared = mode[3] == 's'});
     }
     fclose(f);
 }
@@ -225,33 +247,33 @@ static void read_maps(void)
  * which touches it, or of whoever read that part of the file before. */
 int nmo_space_kind(uint64_t page, int node, int *home)
 {
-    uint64_t addr = page << NMO_PAGE_SHIFT;
+    struct range x = {.lo = page, .hi = page + 1};
     int flags = NMO_S_KNOWN;
     pthread_mutex_lock(&space_lock);
-    size_t i = area_after(addr);
-    if (i >= area_count || areas[i].lo > addr) {
+    const struct range *found = range_of(&mappings, page);
+    if (found == NULL) {
         read_maps();
-        i = area_after(addr);
-        if (i >= area_count || areas[i].lo > addr)
-            put((struct area){.lo = addr, .hi = addr + 4096});
-        i = area_after(addr);
+        found = range_of(&mappings, page);
     }
-    struct area a = areas[i];
+    if (found == NULL)
+        put(&mappings, x);
+    else
+        x = *found;
     pthread_mutex_unlock(&space_lock);
-    *home = a.file ? nmo_file_touch(a.id, a.from + ((addr - a.lo) >> NMO_PAGE_SHIFT), node) : -1;
-    if (!a.shared)
-        flags |= NMO_S_OPEN | (a.file ? 0 : NMO_S_ZERO);
-    else if (!a.file)
+    *home = x.file ? nmo_file_touch(x.id, x.from + (page - x.lo), node) : -1;
+    if (!x.shared)
+        flags |= NMO_S_OPEN | (x.file ? 0 : NMO_S_ZERO);
+    else if (!x.file)
         flags |= NMO_S_OPEN | NMO_S_ANY;
     return flags;
 }
 
 void nmo_space_map(uint64_t lo, uint64_t hi, bool file, bool shared, uint32_t id, uint64_t from)
 {
-    hi = (hi + 4095) & ~4095ull;
     each_slot(lo, hi, lose_all);
     pthread_mutex_lock(&space_lock);
-    put((struct area){lo, hi, file, shared, id, from});
+    put(&mappings, (struct range){.lo = lo >> NMO_PAGE_SHIFT, .hi = (hi + 4095) >> NMO_PAGE_SHIFT, .from = from, .id = id,
+                                  .file = file, .shared = shared});
     pthread_mutex_unlock(&space_lock);
 }
 
@@ -259,77 +281,21 @@ void nmo_space_map(uint64_t lo, uint64_t hi, bool file, bool shared, uint32_t id
 bool nmo_space_file(uint64_t addr)
 {
     pthread_mutex_lock(&space_lock);
-    size_t i = area_after(addr);
-    bool file = i < area_count && areas[i].lo <= addr && areas[i].file;
+    const struct range *x = range_of(&mappings, addr >> NMO_PAGE_SHIFT);
+    bool file = x != NULL && x->file;
     pthread_mutex_unlock(&space_lock);
     return file;
 }
 
 void nmo_space_discard(uint64_t lo, uint64_t hi) { each_slot(lo, hi, lose_home); }
 
-/* ---- memory policy: the ranges of NMO_BIND, sorted, not overlapping */
-
-struct policy {
-    uint64_t lo, hi; /* pages */
-    uint64_t mask;
-    uint32_t mode;
-};
+/* ---- memory policy: the ranges of NMO_BIND */
 
 #define MODE_PREFERRED 1
 #define MODE_INTERLEAVE 3
 
 static pthread_rwlock_t policy_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct policy *policies;
-static size_t policy_count, policy_room;
-
-static size_t policy_after(uint64_t page)
-{
-    size_t lo = 0, hi = policy_count;
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        if (policies[mid].hi <= page)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static void policy_insert(size_t i, struct policy p)
-{
-    if (policy_count == policy_room) {
-        size_t room = policy_room ? 2 * policy_room : 256;
-        struct policy *grown = realloc(policies, room * sizeof *policies);
-        if (grown == NULL)
-            return;
-        policies = grown;
-        policy_room = room;
-    }
-    memmove(&policies[i + 1], &policies[i], (policy_count - i) * sizeof *policies);
-    policies[i] = p;
-    policy_count++;
-}
-
-static void policy_cut(uint64_t lo, uint64_t hi)
-{
-    size_t i = policy_after(lo);
-    if (i < policy_count && policies[i].lo < lo && policies[i].hi > hi) {
-        struct policy rest = policies[i];
-        rest.lo = hi;
-        policies[i].hi = lo;
-        policy_insert(i + 1, rest);
-        return;
-    }
-    if (i < policy_count && policies[i].lo < lo)
-        policies[i++].hi = lo;
-    size_t j = i;
-    while (j < policy_count && policies[j].hi <= hi)
-        j++;
-    if (j < policy_count && policies[j].lo < hi)
-        policies[j].lo = hi;
-    memmove(&policies[i], &policies[j], (policy_count - j) * sizeof *policies);
-    policy_count -= j - i;
-}
+static struct ranges policies;
 
 /* As mbind(2) with node ordinals in one mask word. */
 int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask)
@@ -348,15 +314,10 @@ int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask
     if (mode == MODE_PREFERRED && mask == 0)
         mode = 0; /* preferred without a node is local */
     pthread_rwlock_wrlock(&policy_lock);
-    policy_cut(lo, hi);
-    if (mode != 0 && hi > lo) {
-        size_t i = policy_after(lo);
-        struct policy *before = i > 0 ? &policies[i - 1] : NULL;
-        if (before && before->hi == lo && before->mode == mode && before->mask == mask)
-            before->hi = hi;
-        else
-            policy_insert(i, (struct policy){lo, hi, mask, (uint32_t)mode});
-    }
+    if (mode == 0)
+        cut(&policies, lo, hi);
+    else
+        put(&policies, (struct range){.lo = lo, .hi = hi, .mask = mask, .mode = (uint8_t)mode});
     pthread_rwlock_unlock(&policy_lock);
     return 0;
 }
@@ -366,13 +327,13 @@ int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask
 int nmo_policy_home(uint64_t page)
 {
     int home = -1;
-    if (__atomic_load_n(&policy_count, __ATOMIC_RELAXED) == 0)
+    if (__atomic_load_n(&policies.count, __ATOMIC_RELAXED) == 0)
         return -1;
     pthread_rwlock_rdlock(&policy_lock);
-    size_t i = policy_after(page);
-    if (i < policy_count && policies[i].lo <= page) {
-        uint64_t mask = policies[i].mask;
-        if (policies[i].mode == MODE_INTERLEAVE)
+    const struct range *x = range_of(&policies, page);
+    if (x != NULL) {
+        uint64_t mask = x->mask;
+        if (x->mode == MODE_INTERLEAVE)
             for (uint64_t k = page % (uint64_t)__builtin_popcountll(mask); k > 0; k--)
                 mask &= mask - 1;
         home = __builtin_ctzll(mask);
@@ -383,14 +344,15 @@ int nmo_policy_home(uint64_t page)
 
 void nmo_space_unmap(uint64_t lo, uint64_t hi)
 {
-    hi = (hi + 4095) & ~4095ull;
     each_slot(lo, hi, lose_all);
+    lo >>= NMO_PAGE_SHIFT;
+    hi = (hi + 4095) >> NMO_PAGE_SHIFT;
     pthread_mutex_lock(&space_lock);
-    cut(lo, hi);
+    cut(&mappings, lo, hi);
     pthread_mutex_unlock(&space_lock);
-    if (__atomic_load_n(&policy_count, __ATOMIC_RELAXED) != 0) {
+    if (__atomic_load_n(&policies.count, __ATOMIC_RELAXED) != 0) {
         pthread_rwlock_wrlock(&policy_lock);
-        policy_cut(lo >> NMO_PAGE_SHIFT, hi >> NMO_PAGE_SHIFT);
+        cut(&policies, lo, hi);
         pthread_rwlock_unlock(&policy_lock);
     }
 }

@@ -110,12 +110,23 @@ static int decide_home(uint64_t page, const struct vcpu *v)
     return home >= 0 ? home : (int)v->node;
 }
 
+/* What a library or the kernel touches, it touches for the last of the program's
+ * own functions that called out. */
+static void find_caller(const struct vcpu *v, uint32_t *region, uint64_t *pc)
+{
+    if (v->caller == 0 || (*pc != 0 && nmo_code_own(*pc)))
+        return;
+    *pc = v->caller & 0xffffffffffffull;
+    *region = v->base | ((uint32_t)(v->caller >> 48) & v->fnmask);
+}
+
 static uint32_t new_record(const struct slot *s, uint64_t page, const struct vcpu *v, uint32_t region, uint64_t pc,
                            bool kernel)
 {
     uint32_t rec = (uint32_t)nmo_arena_add(NMO_SEC_PAGES, 1);
     if (rec == 0)
         return 0;
+    find_caller(v, &region, &pc);
     struct nmo_a_page *r = &nmo_pages[rec];
     struct nmo_a_code code = {0, -1, 0};
     if (pc != 0)
