@@ -1,0 +1,169 @@
+/* t_cache: the cache model against a plain one that keeps every set as a list in
+ * order of use. One thread takes the part of all CPUs in turn, so that every
+ * access must be served by the very same level; then CPUs run at once, and the
+ * model must stay whole. */
+#include <pthread.h>
+
+#include "../plugin/cache.h"
+#include "check.h"
+
+enum { CPUS = 8, NODES = 4, LINES = 1 << 14 };
+
+/* One level's caches: lists of lines + 1, the last used first, 0 is free. */
+struct plain {
+    unsigned ways, sets;
+    uint64_t *line;
+};
+
+static struct plain plain_new(struct nmo_cache_size size, unsigned caches)
+{
+    struct plain p = {size.ways, (unsigned)(size.bytes / ((uint64_t)size.ways << NMO_LINE_SHIFT)), NULL};
+    p.line = calloc((size_t)caches * p.sets * p.ways, sizeof *p.line);
+    return p;
+}
+
+static uint64_t *plain_set(struct plain *p, unsigned cache, uint64_t line)
+{
+    return &p->line[((size_t)cache * p->sets + line % p->sets) * p->ways];
+}
+
+/* Takes a line out of a set; returns whether it was there. */
+static bool plain_drop(struct plain *p, unsigned cache, uint64_t line)
+{
+    uint64_t *set = plain_set(p, cache, line);
+    for (unsigned w = 0; w < p->ways; w++) {
+        if (set[w] != line + 1)
+            continue;
+        memmove(&set[w], &set[w + 1], (p->ways - w - 1) * sizeof *set);
+        set[p->ways - 1] = 0;
+        return true;
+    }
+    return false;
+}
+
+/* Uses a line; returns whether it was there. */
+static bool plain_use(struct plain *p, unsigned cache, uint64_t line)
+{
+    bool hit = plain_drop(p, cache, line);
+    uint64_t *set = plain_set(p, cache, line);
+    memmove(&set[1], &set[0], (p->ways - 1) * sizeof *set);
+    set[0] = line + 1;
+    return hit;
+}
+
+static enum nmo_level plain_access(struct plain level[3], unsigned cpu, uint64_t line, bool store)
+{
+    unsigned node = cpu / (CPUS / NODES);
+    enum nmo_level from = NMO_L1;
+    if (!plain_use(&level[NMO_L1], cpu, line)) {
+        from = NMO_L2;
+        if (!plain_use(&level[NMO_L2], cpu, line))
+            from = plain_use(&level[NMO_LLC], node, line) ? NMO_LLC : NMO_DRAM;
+    }
+    for (unsigned c = 0; store && c < CPUS; c++)
+        if (c != cpu)
+            plain_drop(&level[NMO_L1], c, line), plain_drop(&level[NMO_L2], c, line);
+    for (unsigned n = 0; store && n < NODES; n++)
+        if (n != node)
+            plain_drop(&level[NMO_LLC], n, line);
+    return from;
+}
+
+static uint64_t rnd(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static struct nmo_cache_model model;
+
+static void build(const char *l1, const char *l2, const char *llc, struct nmo_cache_size size[3])
+{
+    uint16_t node_of[CPUS];
+    const char *text[3] = {l1, l2, llc};
+    for (int i = 0; i < 3; i++)
+        if (nmo_cache_parse(text[i], &size[i]) != 0)
+            abort();
+    for (unsigned c = 0; c < CPUS; c++)
+        node_of[c] = (uint16_t)(c / (CPUS / NODES));
+    size_t bytes = nmo_cache_init(&model, CPUS, NODES, node_of, size[0], size[1], size[2]);
+    void *memory = aligned_alloc(64, bytes);
+    memset(memory, 0, bytes);
+    nmo_cache_place(&model, memory);
+    if (nmo_cache_dense(&model, LINES) != 0)
+        abort();
+}
+
+static void same(const char *l1, const char *l2, const char *llc)
+{
+    struct nmo_cache_size size[3];
+    build(l1, l2, llc, size);
+    struct plain level[3] = {plain_new(size[0], CPUS), plain_new(size[1], CPUS), plain_new(size[2], NODES)};
+    unsigned long served[4] = {0};
+    uint64_t state = 42, wrong = 0, at[CPUS] = {0};
+    for (unsigned i = 0; i < 1000000 && wrong < 5; i++) {
+        unsigned cpu = rnd(&state) % CPUS;
+        /* Streams, a hot part and chance, so that every level serves its share. */
+        uint64_t kind = rnd(&state) % 4, line = rnd(&state) % LINES;
+        if (kind == 0)
+            line = at[cpu] = (at[cpu] + 1) % LINES;
+        else if (kind < 3)
+            line %= kind == 1 ? 64 : 3000;
+        line += line == 0; /* whose tag means "invalid" */
+        bool store = rnd(&state) % 5 == 0;
+        enum nmo_level want = plain_access(level, cpu, line, store), got = nmo_cache_access(&model, cpu, line, store);
+        served[want]++;
+        wrong += want != got;
+        CHECK(want == got, "%s %s %s: access %u, line %lu: level %d, not %d", l1, l2, llc, i, (unsigned long)line, got, want);
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK(served[i] > 10000, "level %d serves %lu: this test proves nothing", i, served[i]);
+    for (int i = 0; i < 3; i++)
+        free(level[i].line);
+    munmap(model.dense, model.dense_lines * 4);
+    free(model.l1);
+}
+
+static void *run(void *arg)
+{
+    unsigned cpu = (unsigned)(uintptr_t)arg;
+    uint64_t state = cpu + 1;
+    for (unsigned i = 0; i < 400000; i++)
+        nmo_cache_access(&model, cpu, 1 + rnd(&state) % (LINES - 1), rnd(&state) % 5 == 0);
+    return NULL;
+}
+
+/* All CPUs at once; afterwards, alone, a set of an LLC holds what was used last. */
+static void at_once(void)
+{
+    struct nmo_cache_size size[3];
+    build("1K:8", "2K:8", "16K:16", size);
+    pthread_t thread[CPUS];
+    for (unsigned c = 0; c < CPUS; c++)
+        pthread_create(&thread[c], NULL, run, (void *)(uintptr_t)c);
+    for (unsigned c = 0; c < CPUS; c++)
+        pthread_join(thread[c], NULL);
+    unsigned sets = model.sets[NMO_LLC];
+    for (unsigned round = 0; round < 4; round++)
+        for (unsigned w = 0; w < 16; w++)
+            nmo_cache_access(&model, 0, (uint64_t)(w + 1) * sets, false);
+    unsigned there = 0;
+    for (unsigned w = 0; w < 16; w++)
+        there += nmo_cache_access(&model, 1, (uint64_t)(w + 1) * sets, false) == NMO_LLC;
+    CHECK(there == 16, "%u of 16 lines are in the LLC", there);
+    munmap(model.dense, model.dense_lines * 4);
+    free(model.l1);
+}
+
+int main(void)
+{
+    same("16K:8", "64K:8", "512K:16"); /* the default */
+    same("4K:8", "16K:8", "64K:16");
+    same("3K:12", "9K:6", "100K:20");
+    same("2K:4", "8K:16", "96K:12");
+    same("1K:16", "4K:1", "128K:32");
+    at_once();
+    CHECK_END;
+}
