@@ -157,8 +157,25 @@ static void at_once(void)
     free(model.l1);
 }
 
+/* Ranks as two CPUs leave them that changed a set at once. */
+static void mended(void)
+{
+    uint32_t set[32] __attribute__((aligned(64)));
+    uint8_t *rank = nmo_set_ranks(set, 16);
+    unsigned seen = 0;
+    for (unsigned w = 0; w < 16; w++) {
+        set[w] = w + 1;
+        rank[w] = (uint8_t)(w < 2 ? 15 : w);
+    }
+    CHECK(!nmo_set_hit(set, 99, 16) && set[2] == 99, "not the least recently used was replaced");
+    for (unsigned w = 0; w < 16; w++)
+        seen |= 1u << rank[w];
+    CHECK(seen == 0xffff && rank[2] == 15, "ranks %#x, %u", seen, rank[2]);
+}
+
 int main(void)
 {
+    mended();
     same("16K:8", "64K:8", "512K:16"); /* the default */
     same("4K:8", "16K:8", "64K:16");
     same("3K:12", "9K:6", "100K:20");
