@@ -14,6 +14,7 @@ import (
 	"numaopt/internal/lab"
 	"numaopt/internal/plan"
 	"numaopt/internal/runfile"
+	"numaopt/internal/safefile"
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
@@ -133,16 +134,7 @@ func writeLab(std *stdio, opt labOptions, r *lab.Result) error {
 	if opt.output == "" {
 		return write(std.out, r)
 	}
-	f, err := os.CreateTemp(filepath.Dir(opt.output), "."+filepath.Base(opt.output))
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	err = errors.Join(write(f, r), f.Chmod(0o644), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), opt.output)
+	return safefile.Write(opt.output, func(w io.Writer) error { return write(w, r) })
 }
 
 // labTopology is the guest that --topology names; without it one like host's

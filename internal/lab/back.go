@@ -122,6 +122,9 @@ func (c *changes) begin(e entry) error {
 	if err == nil && st.Mode().IsRegular() && st.Size() == e.size && st.ModTime().Equal(e.mtime) && st.Mode().Perm() == fileMode(e.mode).Perm() {
 		return nil
 	}
+	if err == nil && st.Mode()&(os.ModeDevice|os.ModeNamedPipe|os.ModeSocket) != 0 {
+		return fmt.Errorf("%s: a file in the guest, but no file here: left as it is", e.path)
+	}
 	f, err := os.OpenFile(tempName(e.path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

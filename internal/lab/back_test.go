@@ -3,6 +3,7 @@ package lab
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -20,6 +21,9 @@ func TestChanges(t *testing.T) {
 	put("same", "kept")
 	os.Chtimes(at("same"), then, then)
 	put("deleted", "x")
+	if err := syscall.Mkfifo(at("pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	os.Mkdir(at("replaced"), 0o755)
 	put("replaced/old", "x")
 
@@ -46,6 +50,7 @@ func TestChanges(t *testing.T) {
 	send(entry{kind: 'D', mode: 0o755, path: "replaced"})
 	send(entry{kind: 'l', mode: 0o777, path: "link", target: "changed"})
 	send(entry{kind: 'f', mode: 0o644, path: "no/such/dir"}, "lost")
+	send(entry{kind: 'f', mode: 0o644, path: "pipe"}, "lost")
 	if err := c.entry(entry{kind: 'f', path: "/proc/sys/kernel/hostname", size: 1}); err != nil || c.file != nil {
 		t.Error("a file of the guest's own was taken")
 	}
@@ -64,7 +69,10 @@ func TestChanges(t *testing.T) {
 	if st, _ := os.Stat(at("changed")); st.Mode().Perm() != 0o755 || !st.ModTime().Equal(then) {
 		t.Errorf("changed has mode %v and time %v", st.Mode(), st.ModTime())
 	}
-	if c.failures != 1 || len(c.failed) != 1 {
+	if st, err := os.Lstat(at("pipe")); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("the pipe is now %v, %v", st, err)
+	}
+	if c.failures != 2 || len(c.failed) != 2 {
 		t.Errorf("%d failures: %v", c.failures, c.failed)
 	}
 	if left, _ := filepath.Glob(at(".*numaopt*")); len(left) > 0 {
