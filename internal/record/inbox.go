@@ -35,13 +35,13 @@ func listen(path string) (*inbox, error) {
 	return in, nil
 }
 
-// receive takes arenas until the connection's deadline or end.
+// receive takes arenas until a message without one, the connection's deadline or end.
 func (in *inbox) receive() {
 	defer close(in.done)
 	text, control := make([]byte, 64), make([]byte, syscall.CmsgSpace(4))
 	for {
 		_, n, _, _, err := in.conn.ReadMsgUnix(text, control)
-		if err != nil {
+		if err != nil || n == 0 {
 			return
 		}
 		messages, err := syscall.ParseSocketControlMessage(control[:n])
@@ -99,10 +99,13 @@ func (p *Process) ended() bool {
 	return err != nil || a.Flags&(arena.Exited|arena.Execed) != 0 || syscall.Kill(p.PID, 0) == syscall.ESRCH
 }
 
-// drain takes what was sent before the program ended.
+// drain takes what was sent before the program ended: messages keep their order.
 func (in *inbox) drain() {
-	// What has been sent is readable at once; the deadline only ends the reader.
-	in.conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) //nolint:errcheck // a closed connection reads no more either
+	in.conn.SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // a closed connection reads no more either
+	if self, err := net.DialUnix("unixgram", nil, in.conn.LocalAddr().(*net.UnixAddr)); err == nil {
+		self.Write([]byte("end")) //nolint:errcheck // the deadline ends the reader, too
+		self.Close()
+	}
 	<-in.done
 }
 
