@@ -307,7 +307,7 @@ static void read_back(struct span *s, struct nmo_object *o) {
 }
 
 void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset) {
-    struct nmo_live live = {.addr = addr, .bytes = bytes, .offset = offset, .ranges = ranges};
+    struct nmo_live live = {.addr = addr, .bytes = bytes, .offset = offset, .ranges = ranges, .generation = nmo_generation};
     nmo_place_end_part(object, &live, addr, bytes, reset);
 }
 
@@ -330,7 +330,7 @@ void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, 
                                      : span_of(object, live->addr, live->bytes, live->offset);
     if (cut)
         clip(&s, lo, lo + part);
-    if (s.pages)
+    if (s.pages && live->generation == nmo_generation)
         read_back(&s, object);
     if (reset && live->ranges) {
         if (s.pages)
@@ -375,7 +375,7 @@ void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
         nmo_warn("a global of the plan is not in writable memory and is not placed", object->name);
         return;
     }
-    object->placed = true;
+    object->placed = nmo_generation;
     object->instances = 1;
     object->pages = s.pages;
     uint64_t runs;

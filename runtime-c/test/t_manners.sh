@@ -54,4 +54,11 @@ for file in no-such-program ./no-such-program ./heap.run; do
     want "exec of $file fails" '^status 0$' "$text"
 done
 
+# each process reports the one block that it placed itself, once: parent and third child
+{ cat heap.run; echo "summary forks.jsonl"; } > forks.run
+rm -f forks.jsonl
+want "forks" '^status 0$' "$(with forks.run ./end forks)"
+want "forks: two of four processes report" '^2$' "$(grep -c '"program":"./end"' forks.jsonl)"
+want "forks: a block each" '^2$' "$(grep -c '"instances":1,"pages":25[67],"touched":25[67],' forks.jsonl)"
+
 exit $failures
