@@ -313,7 +313,8 @@ func TestEnds(t *testing.T) {
 
 func TestDynamicLoops(t *testing.T) {
 	qemu := emulator(t)
-	want := map[string]bool{"plain": false, "fixed": false, "by_environment": false, "dynamic": true, "guided": true, "inside": true, "tasks": true, "taskloop": true, "alone": false}
+	want := map[string]bool{"plain": false, "fixed": false, "by_environment": false, "dynamic": true, "guided": true, "inside": true, "in_order": true, "across": true, "reduced": true, "reduced_fixed": false,
+		"tasks": true, "taskloop": true, "alone": false}
 	for _, c := range []struct{ compiler, schedule string }{{"gcc", ""}, {"gcc", "static"}, {"clang", ""}, {"clang", "dynamic,8"}} {
 		t.Run(c.compiler+" "+c.schedule, func(t *testing.T) {
 			app := compileWith(t, c.compiler, "dynamic", "-fopenmp")
