@@ -265,6 +265,10 @@ func TestEnds(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh -e\n"+app+" work\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	suid := filepath.Join(t.TempDir(), "true")
+	if out, err := exec.Command("install", "-m", "4755", "/bin/true", suid).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	for _, c := range []struct {
 		command   string
 		status    int
@@ -276,10 +280,12 @@ func TestEnds(t *testing.T) {
 		{app + " status", 7, true, 1, ""},
 		{app + " segv", 139, false, 1, "signal 11"},
 		{app + " kill", 137, false, 1, "signal 9"},
-		{app + " ill", 132, false, 1, "cannot emulate"},
+		{app + " ill", 132, false, 1, "may be an instruction that this QEMU cannot emulate"},
 		{app + " fork", 0, true, 2, "2 processes ran"},
 		{app + " system", 0, true, 3, "processes ran"},
 		{app + " exec", 0, true, 1, ""},
+		{app + " become", 0, true, 1, ""},
+		{app + " foreign " + suid, 0, true, 1, "ran outside the emulator"},
 		{app + " fexec", 0, true, 1, ""},
 		{app + " memfd", 0, true, 1, ""},
 		{app + " missing", 9, true, 1, ""},

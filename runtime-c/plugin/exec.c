@@ -181,6 +181,8 @@ void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *cons
         snprintf(full, sizeof full, "%s", script.interpreter);
         target = look_at(full, &script);
     }
+    if (target != TARGET_KERNEL)
+        __atomic_fetch_or(&nmo_arena->flags, NMO_ARENA_EXECED, __ATOMIC_RELAXED); /* nmo_syscall_leave: it failed */
     if (target != TARGET_ELF) {
         close_again(kept);
         return;
@@ -197,11 +199,9 @@ void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *cons
         add(&args, scripts.at[i]);
     for (size_t i = argv[0] ? 1 : 0; argv[i]; i++)
         add(&args, argv[i]);
-    uint32_t before = __atomic_fetch_or(&nmo_arena->flags, NMO_ARENA_EXECED, __ATOMIC_RELAXED);
     if (env.at == NULL)
         add(&env, NULL);
     execve(nmo_config.qemu, args.at, env.at);
-    nmo_arena->flags = before;
     close_again(kept);
     nmo_arena_note(NMO_NOTE_WARNING, "%s could not be started in the emulator: %s", full, strerror(errno));
     free(args.at);
