@@ -45,6 +45,7 @@ static void in_child(void) {
         return;
     nmo_pid = nmo_sys_pid();
     nmo_generation++;
+    nmo_module_child();
     nmo_thread_child();
     nmo_stats_child();
     nmo_mark(NMO_MARK_PROGRAM_START);

@@ -212,6 +212,7 @@ bool nmo_module_scan(void);
 /* Around fork: no thread of ours is in the loader, or halfway in a table. */
 void nmo_module_before_fork(void);
 void nmo_module_after_fork(void);
+void nmo_module_child(void); /* only the forking thread is left: nobody is loading */
 /* Files may have been loaded since: look again now, and soon. */
 extern int nmo_module_pending;
 void nmo_module_expect(void); /* the calling thread is about to load files */
