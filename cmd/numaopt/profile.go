@@ -203,12 +203,12 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 		return &exitError{code: max(raw.Status, 1)}
 	}
 	file, err := keepProfile(opt.out, p)
-	if err != nil {
+	if file == "" {
 		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
 		return &exitError{code: max(raw.Status, 1)}
 	}
-	if file != opt.out {
-		fmt.Fprintf(std.err, "numaopt: %s could not be written; the profile is in %s\n", opt.out, file)
+	if err != nil {
+		fmt.Fprintf(std.err, "numaopt: %v; the profile is in %s\n", err, file)
 		opt.out = file
 		raw.Status = max(raw.Status, 1)
 	}
@@ -231,22 +231,25 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 }
 
 // keepProfile writes the profile to path or, where that fails after all (a full
-// disk), to a file in the directory for temporary files. It returns where.
+// disk, a directory that is gone), to a file in the directory for temporary
+// files or in the current one. It returns where, and what failed.
 func keepProfile(path string, p *profile.Profile) (string, error) {
 	first := profile.WriteFile(path, p)
 	if first == nil {
 		return path, nil
 	}
-	f, err := os.CreateTemp("", "numaopt-*.nprof")
-	if err != nil {
-		return "", first
-	}
-	f.Close()
-	if err := profile.WriteFile(f.Name(), p); err != nil {
+	for _, dir := range []string{os.TempDir(), "."} {
+		f, err := os.CreateTemp(dir, "numaopt-*.nprof")
+		if err != nil {
+			continue
+		}
+		f.Close()
+		if profile.WriteFile(f.Name(), p) == nil {
+			return f.Name(), first
+		}
 		os.Remove(f.Name())
-		return "", first
 	}
-	return f.Name(), nil
+	return "", first
 }
 
 func ranks(p *profile.Profile) int {

@@ -65,7 +65,7 @@ func Emulated(raw *record.Raw, run profile.Run) (*profile.Profile, error) {
 	run.Source = "emulate"
 	run.Start, run.Elapsed = raw.Start, raw.Elapsed
 	run.Processes, run.OtherAccesses = raw.Processes, others
-	run.Complete = a.Flags&arena.Exited != 0
+	run.Complete = a.Flags&(arena.Exited|arena.Execed) != 0
 	run.ExitStatus = raw.Status
 	p, err := FromArena(a, run, new(symbol.Table))
 	if err != nil {
@@ -99,12 +99,13 @@ func runWarnings(raw *record.Raw, a *arena.Arena, mine, others uint64) []string 
 		out = append(out, fmt.Sprintf("%d processes ran; this is %q (%s) with %.1f%% of all accesses, the others are not shown",
 			raw.Processes, strings.Join(argv, " "), program, 100*float64(mine)/float64(mine+others)))
 	}
+	ended := a.Flags&(arena.Exited|arena.Execed) != 0 // became another program: that was its end
 	switch {
 	case raw.Signal == syscall.SIGILL:
-		out = append(out, "the program ended with SIGILL: it has an instruction that this QEMU cannot emulate (AVX-512, for one): rebuild it for x86-64-v3 or lower, or for libraries that choose at run time set GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F")
+		out = append(out, "the program ended with SIGILL: it may be an instruction that this QEMU cannot emulate (AVX-512, for one). If the program runs by itself, rebuild it for x86-64-v3 or lower, or for libraries that choose at run time set GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F")
 	case raw.Signal != nil:
 		out = append(out, fmt.Sprintf("the program was ended by signal %d (%v); the profile is what it did up to there", raw.Status-128, raw.Signal))
-	case a.Flags&arena.Exited == 0:
+	case !ended:
 		out = append(out, "the process did not come to its end; the profile is what it did up to there")
 	}
 	if a.Flags&arena.Hello == 0 {

@@ -67,8 +67,8 @@ type Entry struct {
 	File   string `yaml:"file,omitempty"`
 
 	Place Distribution `yaml:"place"`
-	// Touched is which pages the profile saw touched, as runs; empty is all.
-	// Offsets are pages of the object, or of the instances together.
+	// Touched is which pages the profile saw touched, as runs; empty is not
+	// known. Offsets are pages of the object, or of the instances together.
 	Touched Runs    `yaml:"touched,omitempty"`
 	Predict Predict `yaml:"predicted"`
 }

@@ -75,58 +75,109 @@ func clean(s string) string {
 	}, s)
 }
 
-// maxTouched bounds the runs of Entry.Touched; a more ragged map is left out,
-// and then every page counts as touched.
+// maxTouched bounds the runs of Entry.Touched; of a more ragged map the longest
+// touched runs are kept.
 const maxTouched = 4096
 
-// touched is the pages of u that became resident in the profiled run; nil is all
-// of them, or not known.
+// gap is the pages [from, to) of a unit that nobody is known to have touched.
+type gap struct{ from, to int }
+
+// touched is the pages of u that became resident in the profiled run: of objects
+// that are placed each by itself, the pages that all of them have in common.
 func (d *demand) touched(u *unit) plan.Runs {
-	if u.instance == nil && len(u.objects) > 1 {
-		return nil
-	}
-	var seen []int
-	add := func(o int, number func(int) int) {
-		for _, i := range d.byObject[o] {
-			if at := number(d.p.Pages[i].Index); at >= 0 && at < u.pages && (len(seen) == 0 || seen[len(seen)-1] < at) {
-				seen = append(seen, at)
+	var gaps []gap
+	add := func(seen []int, pages int) {
+		next := 0
+		for _, i := range append(seen, pages) {
+			if i > next {
+				gaps = append(gaps, gap{position(next, pages, u.pages), position(i-1, pages, u.pages) + 1})
 			}
+			next = max(next, i+1)
 		}
 	}
-	for _, o := range u.objects {
-		s := spanOf(&d.p.Objects[o])
-		if u.instance == nil || u.instance.Count == 1 {
-			add(o, func(i int) int { return i })
-			continue
+	if u.instance != nil && u.instance.Count > 1 {
+		add(d.seenRows(u), u.pages)
+	} else {
+		for _, o := range u.objects {
+			pages := spanOf(&d.p.Objects[o]).pages
+			add(d.seen(o, pages, 0), pages)
 		}
-		base := s.each * (d.p.Objects[o].Ordinal - u.instance.First)
-		add(o, func(i int) int { return base + i - s.first })
 	}
-	if len(seen) == u.pages || len(seen) == 0 {
-		return nil
-	}
-	return ranges(seen, u.pages)
+	return longest(runs(gaps, u.pages), maxTouched)
 }
 
-// ranges is the ascending list seen of pages as runs; nil if these are too many.
-func ranges(seen []int, pages int) plan.Runs {
-	var r plan.Runs
-	add := func(node, count int) {
-		if last := len(r) - 1; count > 0 && last >= 0 && r[last].Node == node {
-			r[last].Count += count
-		} else if count > 0 {
-			r = append(r, plan.Run{Node: node, Count: count})
+// seen lists the touched pages of object o in ascending order, first of them in
+// the unit's numbering.
+func (d *demand) seen(o, pages, first int) []int {
+	var list []int
+	for _, i := range d.byObject[o] {
+		if at := first + d.p.Pages[i].Index; at >= 0 && at < pages && (len(list) == 0 || list[len(list)-1] < at) {
+			list = append(list, at)
 		}
 	}
+	return list
+}
+
+// seenRows is seen of all objects of u as rows of one array.
+func (d *demand) seenRows(u *unit) []int {
+	var list []int
+	for _, o := range u.objects {
+		s := spanOf(&d.p.Objects[o])
+		list = append(list, d.seen(o, u.pages, s.each*(d.p.Objects[o].Ordinal-u.instance.First)-s.first)...)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// runs is what lies between gaps as runs.
+func runs(gaps []gap, pages int) plan.Runs {
+	var r plan.Runs
+	slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(a.from, b.from) })
 	next := 0
-	for _, i := range seen {
-		add(-1, i-next)
-		add(1, 1)
-		next = i + 1
+	for _, g := range gaps {
+		r = addRun(r, 1, g.from-next)
+		r = addRun(r, -1, g.to-max(g.from, next))
+		next = max(next, g.to)
 	}
-	add(-1, pages-next)
-	if len(r) > maxTouched {
-		return nil
+	return addRun(r, 1, pages-next)
+}
+
+// addRun appends count pages, to the last run where it is of the same node.
+func addRun(r plan.Runs, node, count int) plan.Runs {
+	switch last := len(r) - 1; {
+	case count <= 0:
+		return r
+	case last >= 0 && r[last].Node == node:
+		r[last].Count += count
+		return r
+	default:
+		return append(r, plan.Run{Node: node, Count: count})
 	}
-	return r
+}
+
+// longest is r in at most limit runs: the shortest touched ones go.
+func longest(r plan.Runs, limit int) plan.Runs {
+	if len(r) <= limit {
+		return r
+	}
+	var list []int
+	for i := range r {
+		if r[i].Node >= 0 {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(r[b].Count, r[a].Count) })
+	keep := make(map[int]bool)
+	for _, i := range list[:min((limit-1)/2, len(list))] {
+		keep[i] = true
+	}
+	var out plan.Runs
+	for i := range r {
+		node := -1
+		if keep[i] {
+			node = 1
+		}
+		out = addRun(out, node, r[i].Count)
+	}
+	return out
 }

@@ -292,6 +292,40 @@ func TestEntry(t *testing.T) {
 	}
 }
 
+// What an entry says was touched is no more than the profile saw, of every
+// object that it places.
+func TestTouched(t *testing.T) {
+	all := profiletest.Draw(2, 1, picture("u heap", "4 x 0 900 0"))
+	holes := profiletest.Draw(2, 1, picture("u heap", "8 x 0 900 0"), picture("u heap", "2 x ", "6 x 0 900 0"), picture("u heap", "3 x 0 900 0", "1 x "))
+	for _, c := range []struct {
+		p    *profile.Profile
+		unit unit
+		want string
+	}{
+		{all, unit{objects: []int{0}, pages: 4}, "1*4"},
+		{holes, unit{objects: []int{1}, pages: 8, instance: &plan.Instance{First: 1, Count: 1}}, "-*2 1*6"},
+		{holes, unit{objects: []int{0, 1}, pages: 8}, "-*2 1*6"},
+		{holes, unit{objects: []int{0, 1, 2}, pages: 8}, "-*2 1*4 -*1 1*1"},
+		{holes, unit{objects: []int{2, 0}, pages: 4}, "1*3 -*1"},
+		{holes, unit{objects: []int{0, 1}, pages: 24, instance: &plan.Instance{Count: 3}}, "1*8 -*2 1*6 -*8"},
+	} {
+		for o := range c.p.Objects {
+			c.p.Objects[o].Ordinal = o
+		}
+		d, err := newDemand(c.p, DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.touched(&c.unit).String(); got != c.want {
+			t.Errorf("objects %v: %s, want %s", c.unit.objects, got, c.want)
+		}
+	}
+	ragged := plan.Runs{{Node: 1, Count: 2}, {Node: -1, Count: 1}, {Node: 1, Count: 5}, {Node: -1, Count: 1}, {Node: 1, Count: 2}, {Node: -1, Count: 3}, {Node: 1, Count: 1}}
+	if got, want := longest(ragged, 5).String(), "1*2 -*1 1*5 -*7"; got != want {
+		t.Errorf("longest %s, want %s", got, want)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	lines := repeat(30, func(i int) string { return fmt.Sprintf("u%d heap: 0!1 0 %d", i, 100+i) })
 	opt := DefaultOptions()

@@ -127,7 +127,7 @@ type Object struct {
 	Block              uint64 // for block-cyclic, in bytes
 	Map                []Pages
 	// Touched is which pages were seen touched, as runs of Node 1 (touched) and
-	// -1 (not); empty is all.
+	// -1 (not); empty is not known.
 	Touched []Pages
 	// Frames names a Heap or Mapping object: Frames[k] are the alternatives for
 	// frame k, 0 is innermost.

@@ -124,6 +124,33 @@ static void split_environment(char *const envp[], struct words *args, struct wor
         add(env, text);
 }
 
+/* A path below a descriptor that the exec will close: the file's own path where
+ * it has one; else (memfd, deleted) the descriptor stays open in the program.
+ * Returns that descriptor, -1 is none. */
+static int outlast(char full[PATH_MAX])
+{
+    char own[PATH_MAX];
+    struct stat st, same;
+    int fd, n = 0;
+    if ((sscanf(full, "/proc/self/fd/%d%n", &fd, &n) != 1 && sscanf(full, "/dev/fd/%d%n", &fd, &n) != 1) || (full[n] && full[n] != '/'))
+        return -1;
+    int flags = fcntl(fd, F_GETFD);
+    if (flags < 0 || !(flags & FD_CLOEXEC))
+        return -1;
+    if (realpath(full, own) && stat(full, &st) == 0 && stat(own, &same) == 0 && st.st_dev == same.st_dev && st.st_ino == same.st_ino) {
+        snprintf(full, PATH_MAX, "%s", own);
+        return -1;
+    }
+    fcntl(fd, F_SETFD, flags & ~FD_CLOEXEC);
+    return fd;
+}
+
+static void close_again(int fd)
+{
+    if (fd >= 0)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
     char full[PATH_MAX];
@@ -137,6 +164,7 @@ void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *cons
         snprintf(full, sizeof full, "%s", path);
     else
         snprintf(full, sizeof full, "/proc/self/fd/%d/%s", dirfd, path);
+    int kept = outlast(full);
 
     /* What the kernel would make of it: interpreters first, the script's path
      * in place of argv[0]. */
@@ -153,8 +181,12 @@ void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *cons
         snprintf(full, sizeof full, "%s", script.interpreter);
         target = look_at(full, &script);
     }
-    if (target != TARGET_ELF)
+    if (target != TARGET_KERNEL)
+        __atomic_fetch_or(&nmo_arena->flags, NMO_ARENA_EXECED, __ATOMIC_RELAXED); /* nmo_syscall_leave: it failed */
+    if (target != TARGET_ELF) {
+        close_again(kept);
         return;
+    }
 
     add(&args, nmo_config.qemu);
     for (unsigned i = 0; i < nmo_config.nargs; i++)
@@ -167,11 +199,10 @@ void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *cons
         add(&args, scripts.at[i]);
     for (size_t i = argv[0] ? 1 : 0; argv[i]; i++)
         add(&args, argv[i]);
-    uint32_t before = __atomic_fetch_or(&nmo_arena->flags, NMO_ARENA_EXECED, __ATOMIC_RELAXED);
     if (env.at == NULL)
         add(&env, NULL);
     execve(nmo_config.qemu, args.at, env.at);
-    nmo_arena->flags = before;
+    close_again(kept);
     nmo_arena_note(NMO_NOTE_WARNING, "%s could not be started in the emulator: %s", full, strerror(errno));
     free(args.at);
     free(env.at);

@@ -119,6 +119,8 @@ void nmo_syscall_leave(unsigned vcpu, int64_t num, int64_t ret)
         return;
     struct vcpu *v = &nmo_vcpus[vcpu];
     const uint64_t *a = v->arg;
+    if (num == SYS_execve || num == SYS_execveat)
+        __atomic_fetch_and(&nmo_arena->flags, ~(uint32_t)NMO_ARENA_EXECED, __ATOMIC_RELAXED);
     if (v->num != num || (ret < 0 && ret > -4096))
         return;
     switch (num) {

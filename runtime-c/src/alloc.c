@@ -15,6 +15,7 @@ static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nm
     if (object) {
         live->object = (uint32_t)(object - nmo_run.objects) + 1;
         live->offset = offset;
+        live->generation = nmo_generation;
         live->ranges = nmo_place_block(object, live->addr, live->bytes, offset, use == NMO_PLACE_AND_TOUCH);
     }
     if (nmo_live_add(live)) {

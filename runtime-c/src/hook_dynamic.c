@@ -48,10 +48,11 @@ static void runtime_here(void) {
         nmo_dynamic(nmo_self.region);
 }
 
-/* A function that is handed on after say. */
-#define HAND_ON(type, name, say, params, args)                                                     \
-    NMO_EXPORT type name params;                                                                   \
-    NMO_EXPORT type name params {                                                                  \
+/* A function of up to 12 words that is handed on after say. Words that it does
+ * not have are whatever lies there, and not looked at by the real one. */
+#define HAND_ON(name, say)                                                                         \
+    NMO_EXPORT uintptr_t name(WORDS);                                                              \
+    NMO_EXPORT uintptr_t name(WORDS) {                                                             \
         static void *real;                                                                         \
         void *found = __atomic_load_n(&real, __ATOMIC_ACQUIRE);                                    \
         if (NMO_UNLIKELY(!found)) {                                                                \
@@ -59,43 +60,52 @@ static void runtime_here(void) {
             __atomic_store_n(&real, found, __ATOMIC_RELEASE);                                      \
         }                                                                                          \
         say;                                                                                       \
-        return ((type(*) params)found)args;                                                        \
+        return ((uintptr_t(*)(WORDS))found)(a, b, c, d, e, f, g, h, i, j, k, l);                   \
     }
+#define WORDS                                                                                      \
+    uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, \
+        uintptr_t j, uintptr_t k, uintptr_t l
 
-/* ---- libgomp: gcc up to 4.8 passes GOMP_task fewer arguments; the others are not looked at then ---- */
+/* ---- libgomp ---- */
 
-typedef unsigned long long ull;
+/* enum gomp_schedule_type, without the modifier "monotonic". */
+static void gomp_here(uintptr_t schedule) {
+    switch (schedule & 0x7fffffff) {
+    case 0: runtime_here(); break;
+    case 2: /* dynamic */
+    case 3: /* guided */ dynamic_here(); break;
+    default: /* static, auto */ break;
+    }
+}
 
-HAND_ON(void, GOMP_task, dynamic_here(),
-        (void (*fn)(void *), void *data, void (*copy)(void *, void *), long bytes, long align, bool when, unsigned flags,
-         void **depend, int priority, void *detach),
-        (fn, data, copy, bytes, align, when, flags, depend, priority, detach))
-#define TASKLOOP(name, type)                                                                       \
-    HAND_ON(void, name, dynamic_here(),                                                            \
-            (void (*fn)(void *), void *data, void (*copy)(void *, void *), long bytes, long align, \
-             unsigned flags, unsigned long tasks, int priority, type start, type end, type step),  \
-            (fn, data, copy, bytes, align, flags, tasks, priority, start, end, step))
-TASKLOOP(GOMP_taskloop, long)
-TASKLOOP(GOMP_taskloop_ull, ull)
-HAND_ON(unsigned, GOMP_sections_start, dynamic_here(), (unsigned count), (count))
+HAND_ON(GOMP_task, dynamic_here())
+HAND_ON(GOMP_taskloop, dynamic_here())
+HAND_ON(GOMP_taskloop_ull, dynamic_here())
+HAND_ON(GOMP_sections_start, dynamic_here())
+HAND_ON(GOMP_sections2_start, dynamic_here())
 
-#define CHUNKED(kind)                                                                              \
-    HAND_ON(bool, GOMP_loop_##kind##_start, dynamic_here(),                                        \
-            (long start, long end, long incr, long chunk, long *from, long *to), (start, end, incr, chunk, from, to)) \
-    HAND_ON(bool, GOMP_loop_ull_##kind##_start, dynamic_here(),                                    \
-            (bool up, ull start, ull end, ull incr, ull chunk, ull *from, ull *to), (up, start, end, incr, chunk, from, to))
-#define BY_RUNTIME(kind)                                                                           \
-    HAND_ON(bool, GOMP_loop_##kind##_start, runtime_here(), (long start, long end, long incr, long *from, long *to), \
-            (start, end, incr, from, to))                                                          \
-    HAND_ON(bool, GOMP_loop_ull_##kind##_start, runtime_here(),                                    \
-            (bool up, ull start, ull end, ull incr, ull *from, ull *to), (up, start, end, incr, from, to))
-CHUNKED(dynamic)
-CHUNKED(guided)
-CHUNKED(nonmonotonic_dynamic)
-CHUNKED(nonmonotonic_guided)
-BY_RUNTIME(runtime)
-BY_RUNTIME(nonmonotonic_runtime)
-BY_RUNTIME(maybe_nonmonotonic_runtime)
+/* Loops of long and of unsigned long long. */
+#define LOOP(kind, say) HAND_ON(GOMP_loop_##kind##_start, say) HAND_ON(GOMP_loop_ull_##kind##_start, say)
+LOOP(dynamic, dynamic_here())
+LOOP(guided, dynamic_here())
+LOOP(runtime, runtime_here())
+LOOP(nonmonotonic_dynamic, dynamic_here())
+LOOP(nonmonotonic_guided, dynamic_here())
+LOOP(nonmonotonic_runtime, runtime_here())
+LOOP(maybe_nonmonotonic_runtime, runtime_here())
+LOOP(ordered_dynamic, dynamic_here())
+LOOP(ordered_guided, dynamic_here())
+LOOP(ordered_runtime, runtime_here())
+LOOP(doacross_dynamic, dynamic_here())
+LOOP(doacross_guided, dynamic_here())
+LOOP(doacross_runtime, runtime_here())
+/* Loops with reductions over tasks name their schedule: after start, end and
+ * step, or after how many loops and their lengths. */
+HAND_ON(GOMP_loop_start, gomp_here(d))
+HAND_ON(GOMP_loop_ordered_start, gomp_here(d))
+HAND_ON(GOMP_loop_ull_start, gomp_here(e))
+HAND_ON(GOMP_loop_ull_ordered_start, gomp_here(e))
+LOOP(doacross, gomp_here(c))
 
 /* ---- libomp ---- */
 
@@ -128,17 +138,15 @@ static void dispatch_here(int schedule) {
     }
 }
 
-#define DISPATCH(name, type, step)                                                                 \
-    HAND_ON(void, name, dispatch_here(schedule),                                                   \
-            (void *loc, int gtid, int schedule, type lo, type hi, step by, step chunk),            \
-            (loc, gtid, schedule, lo, hi, by, chunk))
-DISPATCH(__kmpc_dispatch_init_4, int32_t, int32_t)
-DISPATCH(__kmpc_dispatch_init_4u, uint32_t, int32_t)
-DISPATCH(__kmpc_dispatch_init_8, int64_t, int64_t)
-DISPATCH(__kmpc_dispatch_init_8u, uint64_t, int64_t)
-HAND_ON(int, __kmpc_omp_task, dynamic_here(), (void *loc, int gtid, void *task), (loc, gtid, task))
-HAND_ON(int, __kmpc_omp_task_with_deps, dynamic_here(),
-        (void *loc, int gtid, void *task, int deps, void *dep, int others, void *other), (loc, gtid, task, deps, dep, others, other))
-HAND_ON(void, __kmpc_taskloop, dynamic_here(),
-        (void *loc, int gtid, void *task, int when, void *lo, void *hi, int64_t step, int nogroup, int kind, uint64_t grain, void *dup),
-        (loc, gtid, task, when, lo, hi, step, nogroup, kind, grain, dup))
+HAND_ON(__kmpc_dispatch_init_4, dispatch_here((int)c))
+HAND_ON(__kmpc_dispatch_init_4u, dispatch_here((int)c))
+HAND_ON(__kmpc_dispatch_init_8, dispatch_here((int)c))
+HAND_ON(__kmpc_dispatch_init_8u, dispatch_here((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_4, dispatch_here((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_4u, dispatch_here((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_8, dispatch_here((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_8u, dispatch_here((int)c))
+HAND_ON(__kmpc_omp_task, dynamic_here())
+HAND_ON(__kmpc_omp_task_with_deps, dynamic_here())
+HAND_ON(__kmpc_taskloop, dynamic_here())
+HAND_ON(__kmpc_taskloop_5, dynamic_here())

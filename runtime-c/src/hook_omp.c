@@ -112,71 +112,125 @@ GOMP_UNCHUNKED(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
 /* ---- libomp ---- */
 
 typedef void micro_fn(int *gtid, int *btid, ...);
-enum { MOST_ARGS = 256 };
 
+/* Calls fn with n words as arguments. pre: n >= 6. */
+void nmo_call_words(void *fn, size_t n, void *const *words);
+#if defined __x86_64__
+__asm__(".pushsection .text\n"
+        ".type nmo_call_words, @function\n"
+        ".hidden nmo_call_words\n"
+        ".globl nmo_call_words\n"
+        "nmo_call_words:\n"
+        "    .cfi_startproc\n"
+        "    push %rbp\n"
+        "    .cfi_def_cfa_offset 16\n"
+        "    .cfi_offset %rbp, -16\n"
+        "    mov %rsp, %rbp\n"
+        "    .cfi_def_cfa_register %rbp\n"
+        "    mov %rdi, %r11\n"
+        "    mov %rdx, %r10\n"
+        "    lea -6(%rsi), %rcx\n" /* words on the stack */
+        "    lea 0(,%rcx,8), %rax\n"
+        "    sub %rax, %rsp\n"
+        "    and $-16, %rsp\n"
+        "    lea 48(%r10), %rsi\n"
+        "    mov %rsp, %rdi\n"
+        "    rep movsq\n"
+        "    mov (%r10), %rdi\n"
+        "    mov 8(%r10), %rsi\n"
+        "    mov 16(%r10), %rdx\n"
+        "    mov 24(%r10), %rcx\n"
+        "    mov 32(%r10), %r8\n"
+        "    mov 40(%r10), %r9\n"
+        "    xor %eax, %eax\n" /* no vector registers */
+        "    call *%r11\n"
+        "    leave\n"
+        "    .cfi_def_cfa %rsp, 8\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size nmo_call_words, .-nmo_call_words\n"
+        ".popsection");
+#else
+/* More arguments than the function has do no harm: the caller takes them off. */
+void nmo_call_words(void *fn, size_t n, void *const *words) {
+    enum { MOST = 256 };
+    void *a[MOST];
+    for (size_t i = 0; i < MOST; i++)
+        a[i] = i < n ? words[i] : NULL;
+#define A4(i) a[i], a[(i) + 1], a[(i) + 2], a[(i) + 3]
+#define A16(i) A4(i), A4((i) + 4), A4((i) + 8), A4((i) + 12)
+#define A64(i) A16(i), A16((i) + 16), A16((i) + 32), A16((i) + 48)
+    ((void (*)(void *, ...))fn)(A64(0), A64(64), A64(128), A64(192));
+}
+#endif
+
+/* Lives on the master's stack for the time of the region. */
 struct kmp_team {
     micro_fn *fn;
     const struct nmo_self *master;
     bool *outer, several; /* see enter */
     int argc;
-    void *argv[MOST_ARGS];
+    void **argv;
 };
 
-#define A4(i) a[i], a[(i) + 1], a[(i) + 2], a[(i) + 3]
-#define A16(i) A4(i), A4((i) + 4), A4((i) + 8), A4((i) + 12)
-#define A64(i) A16(i), A16((i) + 16), A16((i) + 32), A16((i) + 48)
-
-/* More arguments than the function has do no harm in the C calling conventions
- * of x86-64 and arm64: the caller takes them off. */
-static void invoke(const struct kmp_team *team, int *gtid, int *btid) {
-    void *const *a = team->argv;
-    if (team->argc <= 4)
-        team->fn(gtid, btid, A4(0));
-    else if (team->argc <= 16)
-        team->fn(gtid, btid, A16(0));
-    else if (team->argc <= 64)
-        team->fn(gtid, btid, A64(0));
-    else
-        team->fn(gtid, btid, A64(0), A64(64), A64(128), A64(192));
-}
+enum { WORDS = 6 }; /* least number of nmo_call_words */
 
 static void kmp_member(int *gtid, int *btid, struct kmp_team *team) {
     bool master = team->master == &nmo_self, *before = in_team;
+    void *words[team->argc + WORDS];
+    words[0] = gtid, words[1] = btid;
+    for (int i = 0; i < team->argc; i++)
+        words[2 + i] = team->argv[i];
     enter((uintptr_t)team->fn, master, team->outer, &team->several);
     uintptr_t outer = nmo_thread_enter((uintptr_t)team->fn, master);
-    invoke(team, gtid, btid);
+    nmo_call_words((void *)team->fn, (size_t)team->argc + WORDS, words);
     nmo_thread_leave(outer, master);
     in_team = before;
 }
 
-typedef void fork_fn(void *loc, int argc, micro_fn *fn, ...);
-NMO_EXPORT void __kmpc_fork_call(void *loc, int argc, micro_fn *fn, ...);
+/* A libomp entry that calls fn with the arguments that come after it. */
+#define KMP(name)                                                                                  \
+    NMO_EXPORT void name(void *loc, int argc, micro_fn *fn, ...);                                  \
+    NMO_EXPORT void name(void *loc, int argc, micro_fn *fn, ...) {                                 \
+        static void *real;                                                                         \
+        void *words[argc + WORDS];                                                                 \
+        words[0] = loc, words[1] = (void *)(intptr_t)argc, words[2] = (void *)fn;                  \
+        va_list ap;                                                                                \
+        va_start(ap, fn);                                                                          \
+        for (int i = 0; i < argc; i++)                                                             \
+            words[3 + i] = va_arg(ap, void *);                                                     \
+        va_end(ap);                                                                                \
+        fork_team(real_of(&real, #name, CALLER), argc, words);                                     \
+    }
 
-static void fork_team(fork_fn *real, void *loc, struct kmp_team *team) {
-    void **a = team->argv;
-    if (!wanted() || team->argc > MOST_ARGS) {
-        if (team->argc <= 16)
-            real(loc, team->argc, team->fn, A16(0));
-        else
-            real(loc, team->argc, team->fn, A64(0), A64(64), A64(128), A64(192));
+/* words: loc, argc, fn, its arguments. */
+static void fork_team(void *real, int argc, void **words) {
+    micro_fn *fn = (micro_fn *)words[2];
+    if (!wanted() || fn == (micro_fn *)(void *)kmp_member) { /* libomp's own call, of a team of ours */
+        nmo_call_words(real, (size_t)argc + WORDS, words);
         return;
     }
-    bool only = open_window((uintptr_t)team->fn);
-    real(loc, 1, (micro_fn *)(void *)kmp_member, team);
+    struct kmp_team team = {fn, &nmo_self, in_team, false, argc, words + 3};
+    bool only = open_window((uintptr_t)fn);
+    ((void (*)(void *, int, micro_fn *, ...))real)(words[0], 1, (micro_fn *)(void *)kmp_member, &team);
     close_window(only);
 }
 
-static void collect(struct kmp_team *team, va_list ap) {
-    for (int i = 0; i < MOST_ARGS; i++)
-        team->argv[i] = i < team->argc ? va_arg(ap, void *) : NULL;
-}
+KMP(__kmpc_fork_call)
+KMP(__kmpc_fork_teams)
 
-NMO_EXPORT void __kmpc_fork_call(void *loc, int argc, micro_fn *fn, ...) {
+/* With an `if` clause, from LLVM 16: args is NULL, or fn's one argument. */
+NMO_EXPORT void __kmpc_fork_call_if(void *loc, int argc, micro_fn *fn, int cond, void *args);
+NMO_EXPORT void __kmpc_fork_call_if(void *loc, int argc, micro_fn *fn, int cond, void *args) {
     static void *real;
-    struct kmp_team team = {.fn = fn, .master = &nmo_self, .outer = in_team, .argc = argc};
-    va_list ap;
-    va_start(ap, fn);
-    collect(&team, ap);
-    va_end(ap);
-    fork_team((fork_fn *)real_of(&real, "__kmpc_fork_call", CALLER), loc, &team);
+    void (*call)(void *, int, micro_fn *, int, void *) =
+        (void (*)(void *, int, micro_fn *, int, void *))real_of(&real, "__kmpc_fork_call_if", CALLER);
+    if (!wanted()) {
+        call(loc, argc, fn, cond, args);
+        return;
+    }
+    struct kmp_team team = {fn, &nmo_self, in_team, false, args != NULL, &args};
+    bool only = open_window((uintptr_t)fn);
+    call(loc, 1, (micro_fn *)(void *)kmp_member, cond, &team);
+    close_window(only);
 }

@@ -22,6 +22,7 @@
 enum nmo_state nmo_state = NMO_BOOT;
 const struct nmo_sys *nmo_sys = &nmo_sys_linux;
 int nmo_pid;
+unsigned nmo_generation = 1;
 
 static void before_fork(void) {
     nmo_module_before_fork();
@@ -43,6 +44,8 @@ static void in_child(void) {
     if (nmo_state != NMO_READY)
         return;
     nmo_pid = nmo_sys_pid();
+    nmo_generation++;
+    nmo_module_child();
     nmo_thread_child();
     nmo_stats_child();
     nmo_mark(NMO_MARK_PROGRAM_START);

@@ -42,6 +42,7 @@ bool nmo_live_add(const struct nmo_live *live) {
             slot->object = live->object;
             slot->slot = live->slot;
             slot->ranges = live->ranges;
+            slot->generation = live->generation;
             slot->offset = live->offset;
             __atomic_store_n(&slot->addr, live->addr, __ATOMIC_RELEASE);
             __atomic_fetch_add(&nmo_live_count, 1, __ATOMIC_RELAXED);

@@ -201,15 +201,6 @@ bool nmo_module_scan(void) {
     return result;
 }
 
-void nmo_module_before_fork(void) {
-    while (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE))
-        nmo_sys_yield();
-}
-
-void nmo_module_after_fork(void) {
-    __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
-}
-
 /* dlopen itself allocates before it is done, so one look is not enough. A look
  * by the thread that loads weighs as much as LOOK by others, which do not know
  * how far it is. */
@@ -236,6 +227,26 @@ void nmo_module_refresh(void) {
     bool last = count_look();
     if (nmo_module_scan() || last)
         nmo_object_init();
+}
+
+/* What was loaded until now is known before the fork: in the child the loader's
+ * lock may be another thread's for ever. */
+void nmo_module_before_fork(void) {
+    if (__atomic_load_n(&nmo_module_pending, __ATOMIC_RELAXED))
+        nmo_module_refresh();
+    while (__atomic_exchange_n(&scanning, 1, __ATOMIC_ACQUIRE))
+        nmo_sys_yield();
+}
+
+void nmo_module_after_fork(void) {
+    __atomic_store_n(&scanning, 0, __ATOMIC_RELEASE);
+}
+
+void nmo_module_child(void) {
+    if (nmo_module_pending) {
+        nmo_module_pending = 0;
+        nmo_object_init();
+    }
 }
 
 const struct nmo_loaded *nmo_module_of(uintptr_t address) {

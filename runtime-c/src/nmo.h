@@ -156,7 +156,7 @@ struct nmo_object {
     uint64_t ordinal; /* allocations of this stack by this rank so far */
     uint64_t instances, pages, touched_seen, on_plan, moved, recycled;
     uint64_t touched_before, on_plan_before; /* before the end's read-back */
-    bool placed;     /* globals: done */
+    unsigned placed; /* globals: nmo_generation of the process that placed it, 0: none did */
     uint32_t ranges; /* globals: as of nmo_place_block */
 };
 
@@ -212,6 +212,7 @@ bool nmo_module_scan(void);
 /* Around fork: no thread of ours is in the loader, or halfway in a table. */
 void nmo_module_before_fork(void);
 void nmo_module_after_fork(void);
+void nmo_module_child(void); /* only the forking thread is left: nobody is loading */
 /* Files may have been loaded since: look again now, and soon. */
 extern int nmo_module_pending;
 void nmo_module_expect(void); /* the calling thread is about to load files */
@@ -276,6 +277,7 @@ struct nmo_live {
     uint32_t object; /* index + 1, 0 is none: tracked only */
     uint32_t slot;   /* of (site, rank), see track.c; 0 is none */
     uint32_t ranges; /* of nmo_place_block */
+    unsigned generation; /* nmo_generation of the process that placed it */
     uint64_t offset; /* ordinal in an array of instances */
 };
 int nmo_live_init(void);
@@ -307,7 +309,8 @@ uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes
 /* Reads back where the pages are, adds to the object's counters; with reset
  * also returns the memory to the default policy. */
 void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset);
-/* The same for the part [lo, lo + part) of an instance. */
+/* The same for the part [lo, lo + part) of an instance. What was inherited by
+ * fork is the parent's to read back and to report. */
 void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset);
 void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
 extern uint64_t nmo_place_ranges;
@@ -427,6 +430,7 @@ void nmo_stats_child(void);
 /* ---- init.c ------------------------------------------------------------------------------------ */
 
 extern int nmo_pid;
+extern unsigned nmo_generation; /* of the process: one more in a forked child */
 void nmo_init(void);
 /* For hooks that must know the run: true where it is in force. */
 static inline bool nmo_ready(void) {

@@ -78,9 +78,10 @@ static int node_at(struct span *s, uint64_t i) {
     }
 }
 
+/* Did the profile see page i touched? true where it does not say. */
 static bool touched_at(struct span *s, uint64_t i) {
     const struct nmo_object *o = s->object;
-    if (!o->touched_pages)
+    if (!o->ntouched)
         return true;
     uint64_t at = s->at + i < s->of ? s->at + i : s->of - 1;
     return in_runs(o->touched, o->ntouched, rescale(at, s->of, o->touched_pages), &s->touched_run, &s->touched_start) > 0;
@@ -109,23 +110,78 @@ static void refused(long err, const char *object) {
         off = true;
 }
 
-static uint64_t count_runs(struct span *s, uint64_t most) {
+/* Runs of at least so many pages; no more than most + 1 are counted. */
+static uint64_t count_runs(struct span *s, uint64_t least, uint64_t most) {
     uint64_t runs = 0;
     int node;
-    for (uint64_t i = 0; i < s->pages && runs <= most; runs += node >= 0)
-        i += run_at(s, i, &node);
+    for (uint64_t i = 0, n; i < s->pages && runs <= most; i += n) {
+        n = run_at(s, i, &node);
+        runs += node >= 0 && n >= least;
+    }
     return runs;
 }
 
+static uint64_t room_for_ranges(void) {
+    uint64_t used = __atomic_load_n(&nmo_place_ranges, __ATOMIC_RELAXED);
+    return nmo_run.page_ranges > used ? nmo_run.page_ranges - used : 0;
+}
+
+static bool fits(struct span *s, uint64_t room) {
+    return nmo_sys->unlimited || count_runs(s, 1, room) <= room;
+}
+
+/* Which runs get a policy: those of at least `least` pages, and `spare` of those
+ * that are one page shorter. */
+struct largest {
+    uint64_t least, spare;
+};
+
+/* As many runs as there is room for, the largest. */
+static struct largest largest_in(struct span *s, uint64_t room) {
+    uint64_t lo = 1, hi = s->pages + 1;
+    while (lo < hi) {
+        uint64_t middle = lo + (hi - lo) / 2;
+        if (count_runs(s, middle, room) <= room)
+            hi = middle;
+        else
+            lo = middle + 1;
+    }
+    return (struct largest){lo, room - count_runs(s, lo, room)};
+}
+
+static bool take(struct largest *largest, uint64_t n) {
+    if (n >= largest->least)
+        return true;
+    if (n + 1 < largest->least || !largest->spare)
+        return false;
+    largest->spare--;
+    return true;
+}
+
+static void say_left(const char *object, uint64_t pages, uint64_t of) {
+    NMO_TEXT(text, 300);
+    nmo_text_add(&text, object);
+    nmo_text_add(&text, ", ");
+    nmo_text_number(&text, pages);
+    nmo_text_add(&text, " of ");
+    nmo_text_number(&text, of);
+    nmo_text_add(&text, " pages");
+    nmo_warn("more ranges than memory may be divided into: the smallest stay with first touch", nmo_text_end(&text));
+}
+
 /* Returns the runs that were set. */
-static uint64_t bind_runs(struct span *s) {
-    uint64_t runs = 0;
+static uint64_t bind_runs(struct span *s, struct largest largest) {
+    uint64_t runs = 0, left = 0;
     bool interleave = s->object->policy == NMO_POLICY_INTERLEAVE;
     for (uint64_t i = 0, n; i < s->pages; i += n) {
         int node;
         n = run_at(s, i, &node);
         if (node < 0)
             continue;
+        if (!take(&largest, n)) {
+            left += n;
+            continue;
+        }
         long err = nmo_sys->bind(s->page + i * PAGE, n * PAGE, interleave ? NMO_MPOL_INTERLEAVE : NMO_MPOL_PREFERRED,
                                  interleave ? s->object->arg : 1ull << node);
         if (err < 0) {
@@ -136,6 +192,9 @@ static uint64_t bind_runs(struct span *s) {
         }
         runs++;
     }
+    if (left)
+        say_left(s->object->name, left, s->pages);
+    __atomic_fetch_add(&nmo_place_ranges, runs, __ATOMIC_RELAXED);
     return runs;
 }
 
@@ -246,20 +305,16 @@ static uint64_t fix_resident(struct span *s, struct nmo_object *o, bool ask) {
 
 /* ---- an instance: placed, and read back ---- */
 
-static bool by_policy(struct span *s, uint64_t *runs) {
-    uint64_t used = __atomic_load_n(&nmo_place_ranges, __ATOMIC_RELAXED);
-    uint64_t room = nmo_run.page_ranges > used ? nmo_run.page_ranges - used : 0;
-    *runs = 0;
-    if (nmo_sys->unlimited || count_runs(s, room) <= room) {
-        *runs = bind_runs(s);
-        __atomic_fetch_add(&nmo_place_ranges, *runs, __ATOMIC_RELAXED);
-        return true;
-    }
-    return false;
-}
+/* How an instance is placed. */
+enum means { BY_POLICY, BY_TOUCH, LARGEST_BY_POLICY };
 
-static void leave(const struct nmo_object *o) {
-    nmo_warn("more ranges than memory may be divided into: the rest stays with first touch", o->name);
+/* Touching is for pages that the profile saw touched alone, and for memory that
+ * may be written. */
+static enum means set_policies(struct span *s, bool writable, uint64_t *runs) {
+    uint64_t room = room_for_ranges();
+    enum means means = fits(s, room) ? BY_POLICY : writable && s->object->ntouched ? BY_TOUCH : LARGEST_BY_POLICY;
+    *runs = means == BY_TOUCH ? 0 : bind_runs(s, means == BY_POLICY ? (struct largest){1, 0} : largest_in(s, room));
+    return means;
 }
 
 uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, bool writable) {
@@ -269,14 +324,12 @@ uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes
     __atomic_fetch_add(&object->pages, s.pages, __ATOMIC_RELAXED);
     if (off || !s.pages)
         return 0;
-    bool policy = by_policy(&s, &runs);
+    enum means means = set_policies(&s, writable, &runs);
     uint64_t found = off ? 0 : fix_resident(&s, object, true);
     bool header = found && s.at == 0; /* the allocator writes in front of the block */
     __atomic_fetch_add(&object->recycled, found - header, __ATOMIC_RELAXED);
-    if (!policy && writable)
+    if (means == BY_TOUCH && !off)
         populate(&s);
-    else if (!policy)
-        leave(object);
     return (uint32_t)runs;
 }
 
@@ -307,7 +360,7 @@ static void read_back(struct span *s, struct nmo_object *o) {
 }
 
 void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges, bool reset) {
-    struct nmo_live live = {.addr = addr, .bytes = bytes, .offset = offset, .ranges = ranges};
+    struct nmo_live live = {.addr = addr, .bytes = bytes, .offset = offset, .ranges = ranges, .generation = nmo_generation};
     nmo_place_end_part(object, &live, addr, bytes, reset);
 }
 
@@ -330,7 +383,7 @@ void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, 
                                      : span_of(object, live->addr, live->bytes, live->offset);
     if (cut)
         clip(&s, lo, lo + part);
-    if (s.pages)
+    if (s.pages && live->generation == nmo_generation)
         read_back(&s, object);
     if (reset && live->ranges) {
         if (s.pages)
@@ -375,20 +428,18 @@ void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
         nmo_warn("a global of the plan is not in writable memory and is not placed", object->name);
         return;
     }
-    object->placed = true;
+    object->placed = nmo_generation;
     object->instances = 1;
     object->pages = s.pages;
     uint64_t runs;
-    bool policy = by_policy(&s, &runs);
+    bool writable = !in_relro(in, s.page) && !in_relro(in, s.page + (s.pages - 1) * PAGE);
+    enum means means = set_policies(&s, writable, &runs);
     object->ranges = (uint32_t)runs;
     if (off)
         return;
-    if (policy)
+    if (means == BY_POLICY)
         own_file_pages(&s, in, segment->file_hi);
     fix_resident(&s, object, false);
-    bool writable = !in_relro(in, s.page) && !in_relro(in, s.page + (s.pages - 1) * PAGE);
-    if (!policy && writable)
+    if (means == BY_TOUCH)
         populate(&s);
-    else if (!policy)
-        leave(object);
 }

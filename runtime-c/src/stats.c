@@ -15,7 +15,7 @@ static void end_block(const struct nmo_live *live) {
 static void end_globals(void) {
     for (int i = 0; i < nmo_run.nobjects; i++) {
         struct nmo_object *o = &nmo_run.objects[i];
-        if (o->kind == NMO_GLOBAL && o->placed)
+        if (o->kind == NMO_GLOBAL && o->placed == nmo_generation)
             nmo_place_end(o, nmo_run.modules[o->module].base + o->vaddr, o->bytes, 0, o->ranges, false);
     }
 }
@@ -177,6 +177,5 @@ void nmo_stats_child(void) {
     for (int i = 0; i < nmo_run.nobjects; i++) {
         struct nmo_object *o = &nmo_run.objects[i];
         o->instances = o->pages = o->touched_seen = o->on_plan = o->moved = o->recycled = 0;
-        o->placed = false;
     }
 }

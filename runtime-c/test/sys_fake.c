@@ -9,6 +9,7 @@
 struct fake fake;
 enum nmo_state nmo_state = NMO_READY;
 int nmo_pid;
+unsigned nmo_generation = 1;
 
 void nmo_init(void) {
 }

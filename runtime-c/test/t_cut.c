@@ -27,7 +27,7 @@ static void one(const struct setup *s, struct nmo_object *o) {
     fake_reset(4);
     fake.base -= PAGE;
     uintptr_t at = fake.base + PAGE;
-    struct nmo_live live = {.addr = at, .bytes = 8 * PAGE, .object = 1};
+    struct nmo_live live = {.generation = nmo_generation, .addr = at, .bytes = 8 * PAGE, .object = 1};
     live.ranges = nmo_place_block(o, at, 8 * PAGE, 0, true);
     nmo_live_add(&live);
     nmo_extent_add(at, 8 * PAGE);

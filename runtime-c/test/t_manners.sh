@@ -54,4 +54,21 @@ for file in no-such-program ./no-such-program ./heap.run; do
     want "exec of $file fails" '^status 0$' "$text"
 done
 
+# each process reports the one block that it placed itself, once: parent and third child
+{ cat heap.run; echo "summary forks.jsonl"; } > forks.run
+rm -f forks.jsonl
+want "forks" '^status 0$' "$(with forks.run ./end forks)"
+want "forks: two of four processes report" '^2$' "$(grep -c '"program":"./end"' forks.jsonl)"
+want "forks: a block each" '^2$' "$(grep -c '"instances":1,"pages":25[67],"touched":25[67],' forks.jsonl)"
+
+# ---- forks while other threads hold locks ----
+${CC:-cc} -O2 -pthread -o forks "$src/forks.c" || exit 1
+{ run_file 1000 heap 'x-wise -'; echo "object 2 mapping -1 0 1 4096 1000000000 interleave 1 maps"; echo 'frame 2 0 0 0 1000000000'
+  echo "summary many.jsonl"; } > many.run
+for turn in '' load; do
+    rm -f many.jsonl
+    want "forks $turn" '^0 of 200 children failed$' "$(with many.run ./forks 200 $turn)"
+    want "forks $turn: each process reports" '^201$' "$(grep -c '"program":"./forks"' many.jsonl)"
+done
+
 exit $failures

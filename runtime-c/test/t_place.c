@@ -99,6 +99,45 @@ static void few_ranges(void) {
     CHECK(o.touched_seen == 7 && o.on_plan == 7 && fake_count('b') == 0, "%lu touched", (long)o.touched_seen);
 }
 
+/* Without a map of touched pages none is made resident: the largest runs get a
+ * policy, and of those of one length the first. */
+static void largest_runs(void) {
+    static const struct {
+        const char *map, *want;
+        uint64_t room;
+    } ragged[] = {
+        {"01112223", "-111222-", 2}, {"00112233", "001122--", 3}, {"0-112-33", "--11----", 1}, {"01230123", "--------", 0}, {"01230123", "012-----", 3},
+    };
+    for (size_t i = 0; i < sizeof ragged / sizeof ragged[0]; i++) {
+        struct setup s = {ragged[i].map, NMO_POLICY_PAGES, 0, ragged[i].map, 0, 8 * PAGE, 0, 1, ragged[i].want, "", 0, 4};
+        struct nmo_object o = object_of(&s);
+        fake_reset(4);
+        nmo_run.page_ranges = ragged[i].room;
+        uint32_t ranges = nmo_place_block(&o, fake.base, 8 * PAGE, 0, true);
+        CHECK(ranges == ragged[i].room && fake_count('p') == 0, "%s: %u ranges, %d populated", s.map, ranges, fake_count('p'));
+        CHECK(nmo_warn_count() == 1, "%s: %d warnings", s.map, nmo_warn_count());
+        fake_touch(fake.base, 8 * PAGE, 9);
+        check_homes(&s);
+        nmo_place_end(&o, fake.base, 8 * PAGE, 0, ranges, true);
+        CHECK(nmo_place_ranges == 0, "%lu ranges left", (long)nmo_place_ranges);
+        nmo_warn_child();
+    }
+}
+
+/* What a forked child inherited is its parent's to read back. */
+static void inherited(void) {
+    struct nmo_object o = object_of(&table[0]);
+    fake_reset(4);
+    nmo_run.page_ranges = 1000;
+    struct nmo_live live = {.addr = fake.base, .bytes = 8 * PAGE, .generation = nmo_generation};
+    live.ranges = nmo_place_block(&o, live.addr, live.bytes, 0, true);
+    fake_touch(live.addr, live.bytes, 9);
+    nmo_generation++;
+    nmo_place_end_part(&o, &live, live.addr, live.bytes, true);
+    CHECK(o.touched_seen == 0, "%lu read back", (long)o.touched_seen);
+    CHECK(nmo_place_ranges == 0 && fake.policy[0] == -1, "%lu ranges left", (long)nmo_place_ranges);
+}
+
 /* Memory that is not writable, or not yet, is never stored to. */
 static void not_writable(void) {
     struct setup s = {"not writable", NMO_POLICY_XWISE, 0, "", 0, 8 * PAGE, 0, 1, "", "", 0, 4};
@@ -142,6 +181,8 @@ int main(void) {
         one(&table[i]);
     counts_recycled();
     few_ranges();
+    largest_runs();
+    inherited();
     not_writable();
     refusals();
     CHECK_END;

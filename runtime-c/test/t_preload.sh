@@ -66,6 +66,18 @@ for team in team.gcc team.clang; do
     fi
 done
 
+# hundreds of captured variables, host teams, the entry for an if clause
+if [ -x team.clang ]; then
+    export OMP_WAIT_POLICY=passive KMP_TOPOLOGY_METHOD=flat OMP_THREAD_LIMIT=64
+    clang -O2 -fopenmp -shared -fPIC -o libkmp_if.so "$src/kmp_if.c" && clang -O2 -fopenmp -o many "$src/many.c" -L. -lkmp_if -Wl,-rpath,"$PWD" || exit 1
+    alone=$(./many if 2>&1)
+    want "alone" '^many [0-9]+ few 33 teams 4950 if 5$' "$alone"
+    [ "$(LD_PRELOAD=$lib NUMAOPT_RUN=bind.run ./many if 2>&1)" = "$alone" ] || fail "many arguments, handed on"
+    { sed 's/^mark 0/mark 1/' bind.run; echo "only 0x1 $PWD/many"; } > window.run
+    [ "$(LD_PRELOAD=$lib NUMAOPT_RUN=window.run ./many if 2>&1)" = "$alone" ] || fail "many arguments, through the trampoline"
+    unset OMP_WAIT_POLICY KMP_TOPOLOGY_METHOD OMP_THREAD_LIMIT
+fi
+
 for allocator in '' libjemalloc.so.2 libtcmalloc_minimal.so.4; do
     so=; [ -z "$allocator" ] || so=$(ldconfig -p | sed -n "s/.*$allocator .*=> //p" | head -n 1)
     [ -z "$allocator" ] || [ -n "$so" ] || { echo "no $allocator: left out"; continue; }

@@ -51,6 +51,47 @@ static void inside(unsigned long n)
 	}
 }
 
+static void in_order(void)
+{
+	long last = 0;
+#pragma omp parallel for ordered schedule(dynamic, 512)
+	for (int i = 0; i < N; i++) {
+		a[i] += 1;
+		if (i % 512 == 0) {
+#pragma omp ordered
+			last += i;
+		}
+	}
+}
+
+static void across(unsigned long n)
+{
+#pragma omp parallel for ordered(1) schedule(dynamic, 4096)
+	for (unsigned long i = 1; i < n; i++) {
+#pragma omp ordered depend(sink : i - 1)
+		a[i] += 1;
+#pragma omp ordered depend(source)
+	}
+}
+
+static void reduced(void)
+{
+	double sum = 0;
+#pragma omp parallel
+#pragma omp for reduction(task, + : sum) schedule(dynamic, 64)
+	for (int i = 0; i < N; i++)
+		sum += a[i] += 1;
+}
+
+static void reduced_fixed(void)
+{
+	double sum = 0;
+#pragma omp parallel
+#pragma omp for reduction(task, + : sum) schedule(static)
+	for (int i = 0; i < N; i++)
+		sum += a[i] += 1;
+}
+
 static void tasks(void)
 {
 #pragma omp parallel
@@ -99,9 +140,13 @@ int main(void)
 	dynamic();
 	guided();
 	inside(N);
+	in_order();
+	across(N);
+	reduced();
+	reduced_fixed();
 	tasks();
 	taskloop();
 	alone();
 	nested();
-	return a[N / 2] != 10;
+	return a[N / 2] != 14;
 }

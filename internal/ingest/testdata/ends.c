@@ -1,8 +1,12 @@
 // Ways to end and to go on as another program.
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +50,19 @@ int main(int argc, char **argv)
 		return system(command) != 0;
 	} else if (!strcmp(what, "exec")) {
 		execl(argv[0], argv[0], "work", NULL);
+	} else if (!strcmp(what, "become")) {
+		work(4);
+		execl("/bin/true", "true", NULL);
+	} else if (!strcmp(what, "foreign") && argc > 2) {
+		work(4);
+		execl(argv[2], "x", NULL);
+	} else if (!strcmp(what, "fexec") || !strcmp(what, "memfd")) {
+		char *args[] = {argv[0], "work", NULL};
+		int fd = open(argv[0], O_RDONLY | O_CLOEXEC), copy = memfd_create("copy", MFD_CLOEXEC);
+		while (sendfile(copy, fd, NULL, 1 << 20) > 0) {
+		}
+		fexecve(what[0] == 'f' ? fd : copy, args, environ);
+		return 9;
 	} else if (!strcmp(what, "missing")) {
 		work(4);
 		execl("/nonexistent", "x", NULL);

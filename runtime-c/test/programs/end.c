@@ -28,11 +28,33 @@ static int failing_exec(const char *path) {
     return 0;
 }
 
+/* Children that place nothing, free what they inherited, place a block of their own. */
+static int forks(void) {
+    void *inherited = block();
+    for (int child = 0; child < 3; child++) {
+        pid_t pid = fork();
+        if (!pid) {
+            if (child == 1)
+                free(inherited);
+            if (child == 2)
+                block();
+            exit(0);
+        }
+        int status;
+        if (waitpid(pid, &status, 0) != pid || status)
+            return 1;
+    }
+    free(inherited);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *turn = argc > 1 ? argv[1] : "";
     if (!strcmp(turn, "stderr"))
         return other_stderr();
     if (!strcmp(turn, "exec") && argc > 2)
         return failing_exec(argv[2]);
+    if (!strcmp(turn, "forks"))
+        return forks();
     return 2;
 }
