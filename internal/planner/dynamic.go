@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"numaopt/internal/classify"
 	"numaopt/internal/profile"
@@ -124,39 +125,45 @@ func share(count, part, all uint64) uint64 {
 // dealtWork warns of work that is handed out while the program runs, where it
 // makes a considerable part of the accesses.
 func (d *demand) dealtWork() []string {
-	var order []int
+	order := make([]int, 0, len(d.dealt))
+	var loops, rest uint64
 	for i, count := range d.dealt {
-		if d.points(count) >= 5 {
+		if d.byRuntime(i) {
+			loops += count
+		} else {
+			rest += count
+		}
+		if d.points(count) >= 1 {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.dealt[b], d.dealt[a]) })
 	var list []string
-	for _, i := range order[:min(len(order), maxNamed)] {
-		list = append(list, fmt.Sprintf("%s (%.1f %% of the %s): which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value%s",
-			d.dealtBy(&d.p.Regions[i]), d.points(d.dealt[i]), d.counted(), d.secondRun(&d.p.Regions[i])))
+	add := func(count uint64, byRuntime bool, what, cure string) {
+		if d.points(count) < 5 {
+			return
+		}
+		var names []string
+		for _, i := range order {
+			if d.byRuntime(i) == byRuntime && len(names) < maxNamed {
+				names = append(names, strings.TrimPrefix(clean(d.p.Regions[i].Name), "serial in "))
+			}
+		}
+		list = append(list, fmt.Sprintf(what+" (%.1f %% of the %s): which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value%s",
+			strings.Join(names, ", "), d.points(count), d.counted(), cure))
+	}
+	add(loops, true, "loop %s hands out its work dynamically", "")
+	if d.chance.Measured {
+		add(rest, false, "other threads do the work of %s in each run", "")
+	} else {
+		add(rest, false, "the work of %s looks handed out at run time, as by a thread pool", "; to know, profile a second time and give both profiles to plan")
 	}
 	return list
 }
 
-// dealtBy says how it is known that the work of r is handed out.
-func (d *demand) dealtBy(r *profile.Region) string {
-	switch {
-	case d.chance.Measured:
-		return fmt.Sprintf("the work of %s goes to other threads in each run", clean(r.Name))
-	case r.Dynamic:
-		return fmt.Sprintf("loop %s hands out its work dynamically", clean(r.Name))
-	}
-	return fmt.Sprintf("the work of %s looks handed out at run time, as by a thread pool", clean(r.Name))
-}
-
-// secondRun is what settles a guess from one run.
-func (d *demand) secondRun(r *profile.Region) string {
-	if d.chance.Measured || r.Dynamic {
-		return ""
-	}
-	return "; to know, profile a second time and give both profiles to plan"
-}
+// byRuntime reports whether what is chance in region i is known from OpenMP's
+// runtime, not from the pages.
+func (d *demand) byRuntime(i int) bool { return d.p.Regions[i].Dynamic && !d.chance.Measured }
 
 // inAccesses turns the figures of r from the planner's units into accesses.
 func (d *demand) inAccesses(r *Result) {
