@@ -19,8 +19,9 @@ import (
 
 // planOptions are the arguments of plan.
 type planOptions struct {
-	profile string // file name
-	output  string // file name; "" or "-" is stdout
+	profile string   // file name
+	again   []string // file names of further runs' profiles
+	output  string   // file name; "" or "-" is stdout
 	schema  bool
 	explain bool
 	planner planner.Options
@@ -29,7 +30,7 @@ type planOptions struct {
 func newPlanCmd(std *stdio, run func(context.Context, planOptions) error) *cobra.Command {
 	opt := planOptions{planner: planner.DefaultOptions()}
 	cmd := &cobra.Command{
-		Use:   "plan PROFILE",
+		Use:   "plan PROFILE [AGAIN...]",
 		Short: "decide which node each page should be on, and say why",
 		Long: `plan turns a profile into a plan: which node each page of each object should be
 on (the node that makes most DRAM accesses to it, CGO'12 §2.3), in the simplest
@@ -38,22 +39,29 @@ Objects that first touch places right already are left out.
 
 A plan is a YAML file to be read, reviewed in a diff, and edited; each entry says
 why it is there and what it is predicted to change. What no placement can help is
-said in its notes. --schema prints the JSON schema of the file.`,
+said in its notes.
+
+Programs that hand out work at run time (thread pools, job queues) use other pages
+from other nodes in each run. Given further profiles of the same command, plan
+measures what repeats and places only that; from one profile it has to guess.
+
+--schema prints the JSON schema of the file.`,
 		Example: `  numaopt plan app.nprof -o app.plan.yaml
   numaopt plan app.nprof --only solve -o app.plan.yaml   # for the computation, not its set-up
+  numaopt plan app.nprof app-2.nprof -o app.plan.yaml    # place what is the same in two runs
   numaopt plan app.nprof --explain > app.plan.yaml       # a line for every object on stderr`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case opt.schema && len(args) > 0:
 				return usagef("--schema takes no profile")
-			case !opt.schema && len(args) != 1:
-				return usagef("plan takes one profile, got %d arguments", len(args))
+			case !opt.schema && len(args) == 0:
+				return usagef("plan takes a profile")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				opt.profile = args[0]
+			if len(args) > 0 {
+				opt.profile, opt.again = args[0], args[1:]
 			}
 			if g := opt.planner.MinGain; !(g >= 0 && g <= 100) {
 				return usagef("--min-gain %v is not from 0 to 100 points", g)
@@ -80,6 +88,13 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		return err
 	}
 	opt.planner.Profile = sum
+	for _, path := range opt.again {
+		again, err := profile.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		opt.planner.Again = append(opt.planner.Again, again)
+	}
 	r, err := planner.Build(p, opt.planner)
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)

@@ -116,7 +116,7 @@ func TestPlanErrors(t *testing.T) {
 		{"one node", oneNode, nil, exitCannot, "one NUMA node"},
 		{"unknown loop", serialInit(), []string{"--only", "nonsense"}, exitUsage, "nonsense"},
 		{"min-gain", serialInit(), []string{"--min-gain", "-1"}, exitUsage, "not from 0 to 100"},
-		{"two profiles", serialInit(), []string{"another"}, exitUsage, "one profile"},
+		{"a further profile that is none", serialInit(), []string{"another"}, exitUsage, "another"},
 		{"schema of a profile", serialInit(), []string{"--schema"}, exitUsage, "takes no profile"},
 	} {
 		code, out, errs := planCase(t, c.p, c.args...)
@@ -131,6 +131,26 @@ func TestPlanErrors(t *testing.T) {
 	var errs bytes.Buffer
 	if code := run(context.Background(), &stdio{out: new(bytes.Buffer), err: &errs}, []string{"plan", path}); code != exitUsage || !strings.Contains(errs.String(), path) {
 		t.Errorf("a cut profile: exit status %d, %s", code, errs.String())
+	}
+}
+
+// TestPlanAgain: a further profile of the same command is compared, one of another
+// is refused.
+func TestPlanAgain(t *testing.T) {
+	again := filepath.Join(t.TempDir(), "again.nprof")
+	p := serialInit()
+	for i, c := range []struct {
+		command string
+		code    int
+		want    string
+	}{{p.Run.Command[0], 0, "66.6 % -> 0.1 % predicted"}, {"./other", exitUsage, "give profiles of one command"}} {
+		p.Run.Command = []string{c.command, "100"}
+		if err := profile.WriteFile(again, p); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errs := planCase(t, serialInit(), again); code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("%d: exit status %d, stderr %q", i, code, errs)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"numaopt/internal/access"
+	"numaopt/internal/classify"
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
@@ -29,8 +30,10 @@ type demand struct {
 	stay []uint64
 	// grain is how many units all of these count for one access: 1, or more where
 	// accesses are divided among nodes.
-	grain   uint64
-	dynamic []uint64 // accesses to pages with a known home, by dynamic loop
+	grain  uint64
+	chance *classify.Chance
+	// dealt is the accesses that are chance, by region, and luck by page.
+	dealt, luck []uint64
 }
 
 func newDemand(p *profile.Profile, opt Options) (*demand, error) {
@@ -38,10 +41,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), byObject: make([][]int, len(p.Objects)), grain: grainOf(p)}
-	d.opt.MinDRAM *= d.grain
-	d.opt.RunCost *= d.grain
-	d.opt.PlaceCost *= d.grain
+	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), byObject: make([][]int, len(p.Objects))}
 	for _, node := range p.Run.Topology.Nodes {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}
@@ -49,10 +49,12 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 		d.stacks = append(d.stacks, d.stack(i))
 	}
 	d.count(in, false)
-	if d.known < d.opt.MinDRAM*max(1, p.Run.Period) {
+	if d.known < d.opt.MinDRAM*d.grain*max(1, p.Run.Period) {
 		d.count(in, true)
 		d.allLevels = true
 	}
+	d.opt.RunCost *= d.grain
+	d.opt.PlaceCost *= d.grain
 	for i := range p.Pages {
 		o := p.Pages[i].Object
 		d.byObject[o] = append(d.byObject[o], i)
@@ -66,24 +68,27 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 // count fills use and known from the rows of the regions in; nil is all.
 func (d *demand) count(in []bool, allLevels bool) {
 	d.use, d.serial, d.known = make([]uint64, d.n*len(d.p.Pages)), make([]uint64, d.n*len(d.p.Pages)), 0
-	d.stay, d.dynamic = make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Regions))
+	d.stay, d.luck, d.dealt = make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Regions))
 	serial := access.SerialCode(d.p)
-	chance := newChance(d)
+	counts := func(r *profile.Row) bool { return allLevels || r.Level == profile.DRAM }
+	d.chance, d.grain = classify.FindChance(d.p, d.opt.Again, counts), 1
+	if d.chance.Any() {
+		d.grain = fineGrain
+	}
+	dealt := newDealt(d)
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
-		if !allLevels && r.Level != profile.DRAM || in != nil && !in[r.Region] {
+		if !counts(r) || in != nil && !in[r.Region] {
 			continue
 		}
 		node, home, count := int(d.p.Threads[r.Thread].Node), d.p.Pages[r.Page].Home, r.Count*d.grain
 		if home != topo.Unknown {
 			d.known += count
 		}
-		if d.p.Regions[r.Region].Dynamic {
-			chance.add(r, node)
-			if home != topo.Unknown {
-				d.dynamic[r.Region] += count
-			}
-			continue
+		if repeats := d.chance.Repeats(r); repeats < 1 {
+			sure := uint64(repeats * float64(count))
+			dealt.add(r, node, count-sure)
+			count = sure
 		}
 		d.use[r.Page*d.n+node] += count
 		if serial(r) {
@@ -93,7 +98,7 @@ func (d *demand) count(in []bool, allLevels bool) {
 			d.stay[r.Page] += count
 		}
 	}
-	chance.spread()
+	dealt.spread()
 }
 
 // page is the accesses to page i of the profile, by node.

@@ -6,69 +6,69 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
+	"numaopt/internal/classify"
 	"numaopt/internal/profile"
 )
 
-// A loop that hands out its work while it runs gives each page to another thread
-// in each run. Which node used which page in the profiled run says nothing of
-// the next one; how much each node used of the object does. So the accesses of
-// such a loop to a page are divided among the nodes as its accesses to the whole
-// object are. A page that is left to first touch may follow its loop: its local
-// accesses are those that the pages of its object and home have on average.
+// What hands out its work while it runs gives each page to another thread in each
+// run. Which node used which page in the profiled run says nothing of the next
+// one; how much each node used of all allocations of the call stack does. So such
+// accesses to a page are divided among the nodes as all of them are. A page that
+// is left to first touch may follow its work: its local accesses are those that
+// the pages of its group and home have on average. What is chance and how much of
+// it, classify.FindChance says.
 
 // fineGrain keeps small numbers of accesses divisible among up to 64 nodes.
 const fineGrain = 64
 
-func grainOf(p *profile.Profile) uint64 {
-	if slices.ContainsFunc(p.Regions, func(r profile.Region) bool { return r.Dynamic }) {
-		return fineGrain
-	}
-	return 1
-}
-
-type loopObject struct{ region, object int }
-
-type loopHome struct {
-	loopObject
+type partHome struct {
+	classify.Part
 	home int
 }
 
-// chance collects the accesses of dynamic loops.
-type chance struct {
+type pagePart struct{ page, region int }
+
+// dealt collects the accesses that are chance.
+type dealt struct {
 	d          *demand
-	pages      map[[2]int]uint64 // page, region
-	nodes      map[loopObject][]uint64
-	local, all map[loopHome]uint64
+	pages      map[pagePart]uint64
+	nodes      map[classify.Part][]uint64
+	local, all map[partHome]uint64
 }
 
-func newChance(d *demand) *chance {
-	return &chance{d, map[[2]int]uint64{}, map[loopObject][]uint64{}, map[loopHome]uint64{}, map[loopHome]uint64{}}
+func newDealt(d *demand) *dealt {
+	return &dealt{d, map[pagePart]uint64{}, map[classify.Part][]uint64{}, map[partHome]uint64{}, map[partHome]uint64{}}
 }
 
-func (c *chance) keys(page, region int) (loopObject, loopHome) {
-	pg := &c.d.p.Pages[page]
-	o := loopObject{region, pg.Object}
-	return o, loopHome{o, int(pg.Home)}
+func (c *dealt) keys(at pagePart) (classify.Part, partHome) {
+	pg := &c.d.p.Pages[at.page]
+	part := classify.Part{Region: at.region, Group: c.d.chance.Group[pg.Object]}
+	return part, partHome{part, int(pg.Home)}
 }
 
-func (c *chance) add(r *profile.Row, node int) {
-	o, h := c.keys(r.Page, r.Region)
-	if c.nodes[o] == nil {
-		c.nodes[o] = make([]uint64, c.d.n)
+// add notes count accesses of r by a thread of node.
+func (c *dealt) add(r *profile.Row, node int, count uint64) {
+	at := pagePart{r.Page, r.Region}
+	part, h := c.keys(at)
+	if c.nodes[part] == nil {
+		c.nodes[part] = make([]uint64, c.d.n)
 	}
-	c.nodes[o][node] += r.Count
-	c.pages[[2]int{r.Page, r.Region}] += r.Count
-	c.all[h] += r.Count
+	c.nodes[part][node] += count
+	c.pages[at] += count
+	c.all[h] += count
 	if h.home == node {
-		c.local[h] += r.Count
+		c.local[h] += count
 	}
+	c.d.dealt[r.Region] += count
+	c.d.luck[r.Page] += count
 }
 
-// even makes the nodes' use of an object equal where it differs by no more than
-// it would if each of its pages had been handed to one of these nodes at random:
-// chi-square more than three standard deviations above its mean.
-func even(nodes []uint64, pages int) {
+// even makes the nodes' use of a group equal where it differs by no more than it
+// would if each of its chunks had been handed to one of these nodes at random:
+// chi-square less than three standard deviations above its mean.
+func even(nodes []uint64, chunks int) {
 	all, users := float64(sum(nodes)), 0.0
 	for _, w := range nodes {
 		if w > 0 {
@@ -79,7 +79,7 @@ func even(nodes []uint64, pages int) {
 	for _, w := range nodes {
 		if w > 0 {
 			off := float64(w)/all - 1/users
-			chi += off * off * users * float64(pages)
+			chi += off * off * users * float64(chunks)
 		}
 	}
 	if users < 2 || chi > users-1+3*math.Sqrt(2*(users-1)) {
@@ -93,30 +93,25 @@ func even(nodes []uint64, pages int) {
 }
 
 // spread adds what was collected to the demand's use and stay.
-func (c *chance) spread() {
-	pages := map[loopObject]int{}
-	for at := range c.pages {
-		o, _ := c.keys(at[0], at[1])
-		pages[o]++
-	}
-	for o, nodes := range c.nodes {
-		even(nodes, pages[o])
+func (c *dealt) spread() {
+	for part, nodes := range c.nodes {
+		even(nodes, c.d.chance.Chunks[part])
 	}
 	for at, count := range c.pages { // sums: the order does not matter
-		o, h := c.keys(at[0], at[1])
-		use := c.d.page(at[0])
-		count *= c.d.grain
-		rest, all, most := count, sum(c.nodes[o]), 0
-		for n, w := range c.nodes[o] {
+		part, h := c.keys(at)
+		use := c.d.page(at.page)
+		nodes := c.nodes[part]
+		rest, all, most := count, sum(nodes), 0
+		for n, w := range nodes {
 			part := share(count, w, all)
 			use[n] += part
 			rest -= part
-			if w > c.nodes[o][most] {
+			if w > nodes[most] {
 				most = n
 			}
 		}
 		use[most] += rest
-		c.d.stay[at[0]] += share(count, c.local[h], c.all[h])
+		c.d.stay[at.page] += share(count, c.local[h], c.all[h])
 	}
 }
 
@@ -127,23 +122,48 @@ func share(count, part, all uint64) uint64 {
 	return q
 }
 
-// dynamicLoops warns of loops that hand out their work while they run, where
-// they make a considerable part of the accesses.
-func (d *demand) dynamicLoops() []string {
-	var order []int
-	for i, count := range d.dynamic {
-		if d.points(count) >= 5 {
+// dealtWork warns of work that is handed out while the program runs, where it
+// makes a considerable part of the accesses.
+func (d *demand) dealtWork() []string {
+	order := make([]int, 0, len(d.dealt))
+	var loops, rest uint64
+	for i, count := range d.dealt {
+		if d.byRuntime(i) {
+			loops += count
+		} else {
+			rest += count
+		}
+		if d.points(count) >= 1 {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.dynamic[b], d.dynamic[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.dealt[b], d.dealt[a]) })
 	var list []string
-	for _, i := range order[:min(len(order), maxNamed)] {
-		list = append(list, fmt.Sprintf("loop %s hands out its work dynamically (%.1f %% of the %s): which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value",
-			clean(d.p.Regions[i].Name), d.points(d.dynamic[i]), d.counted()))
+	add := func(count uint64, byRuntime bool, what, cure string) {
+		if d.points(count) < 5 {
+			return
+		}
+		var names []string
+		for _, i := range order {
+			if d.byRuntime(i) == byRuntime && len(names) < maxNamed {
+				names = append(names, strings.TrimPrefix(clean(d.p.Regions[i].Name), "serial in "))
+			}
+		}
+		list = append(list, fmt.Sprintf(what+" (%.1f %% of the %s): which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value%s",
+			strings.Join(names, ", "), d.points(count), d.counted(), cure))
+	}
+	add(loops, true, "loop %s hands out its work dynamically", "")
+	if d.chance.Measured {
+		add(rest, false, "other threads do the work of %s in each run", "")
+	} else {
+		add(rest, false, "the work of %s looks handed out at run time, as by a thread pool", "; to know, profile a second time and give both profiles to plan")
 	}
 	return list
 }
+
+// byRuntime reports whether what is chance in region i is known from OpenMP's
+// runtime, not from the pages.
+func (d *demand) byRuntime(i int) bool { return d.p.Regions[i].Dynamic && !d.chance.Measured }
 
 // inAccesses turns the figures of r from the planner's units into accesses.
 func (d *demand) inAccesses(r *Result) {
@@ -163,6 +183,6 @@ func (d *demand) inAccesses(r *Result) {
 	}
 	for i := range r.Decisions {
 		x := &r.Decisions[i]
-		to(&x.Accesses, &x.Before, &x.After, &x.Best, &x.Serial)
+		to(&x.Accesses, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
 	}
 }

@@ -31,7 +31,7 @@ func (d *demand) warnings() []string {
 	if run.OtherAccesses > d.known/d.grain {
 		w = append(w, fmt.Sprintf("%d other processes of the run are not in the profile", run.Processes-1))
 	}
-	return append(w, d.dynamicLoops()...)
+	return append(w, d.dealtWork()...)
 }
 
 // notes say what the plan does not do, and why.
@@ -97,6 +97,8 @@ func (d *demand) hopeless(r *Result) []string {
 func (x *Decision) because() string {
 	const sharing = "because threads of several nodes use the same pages (uniform sharing); only another schedule of the loops or another layout changes that"
 	switch {
+	case 2*x.Chance >= x.Accesses:
+		return "because the work on it is handed out at run time, to other threads in each run; only a fixed assignment (a static schedule, a queue for each node) changes that"
 	case 10*x.Serial >= 9*x.Best:
 		return "those of the main thread outside loops; initialise it in parallel, as it is used"
 	case 2*x.Serial >= x.Best:
@@ -160,6 +162,9 @@ func (d *demand) decisions(groups []group) []Decision {
 		x := Decision{Name: o.Name, Kind: o.Kind, Instances: len(g.objects), Reason: g.reason}
 		x.Before, x.Best, x.Accesses = d.totals(g.cells)
 		x.Serial = d.serialRest(g.cells)
+		for i := range g.cells {
+			x.Chance += d.luck[g.cells[i].profile]
+		}
 		x.After = remoteOf(g.chosen, g, x.Before)
 		for _, o := range g.objects {
 			x.Bytes += units.Bytes(d.p.Objects[o].Bytes)

@@ -25,8 +25,9 @@
 //
 // A prediction re-evaluates the profile's own table: pages that the plan places
 // count from where the runtime will put them, all others from the home that
-// they had in the profiled run. Loops that hand out their work while they run use
-// a page as they use its whole object, see dynamic.go. Every hop to a remote node costs the same.
+// they had in the profiled run. Work that is handed out while the program runs uses
+// a page as it uses all allocations of its call stack, see dynamic.go. Every hop to
+// a remote node costs the same.
 //
 // # Limits
 //
@@ -40,6 +41,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 
 	"numaopt/internal/access"
 	"numaopt/internal/plan"
@@ -90,6 +92,9 @@ type Options struct {
 	// MaxEntries bounds the plan, MaxInstances the entries of one call stack
 	// whose allocations have nothing in common.
 	MaxEntries, MaxInstances int
+	// Again is profiles of further runs of the same program on the same machine.
+	// What they do not repeat is chance, see classify.FindChance.
+	Again []*profile.Profile
 	// Profile is the checksum of the profile's file, kept in the plan.
 	Profile string
 }
@@ -153,6 +158,8 @@ type Decision struct {
 	Accesses, Before, After, Best uint64
 	// Serial is the part of Best that the main thread makes outside loops.
 	Serial uint64
+	// Chance is the part of Accesses by work that is handed out at run time.
+	Chance uint64
 	// Place is what the plan does with it, Reason why.
 	Place, Reason string
 }
@@ -162,6 +169,11 @@ type Decision struct {
 func Build(p *profile.Profile, opt Options) (*Result, error) {
 	if memoryNodes(p) < 2 {
 		return nil, topo.ErrOneNode
+	}
+	for _, again := range opt.Again {
+		if err := sameProgram(p, again); err != nil {
+			return nil, err
+		}
 	}
 	d, err := newDemand(p, opt)
 	if err != nil {
@@ -201,6 +213,19 @@ func memoryNodes(p *profile.Profile) int {
 		}
 	}
 	return n
+}
+
+// sameProgram is why two profiles cannot be of runs that should repeat each
+// other; nil if they can.
+func sameProgram(p, again *profile.Profile) error {
+	a, b := &p.Run, &again.Run
+	switch {
+	case !slices.Equal(a.Command, b.Command):
+		return fmt.Errorf("further profile: it is of %q, the first of %q; give profiles of one command", b.Command, a.Command)
+	case a.Topology.String() != b.Topology.String() || a.Bind != b.Bind:
+		return fmt.Errorf("further profile: it is of %v, bound %s, the first of %v, bound %s; give profiles of one machine and binding", b.Topology, b.Bind, a.Topology, a.Bind)
+	}
+	return nil
 }
 
 func bindOf(p *profile.Profile) string {

@@ -541,3 +541,66 @@ func TestDynamicLoop(t *testing.T) {
 		t.Errorf("got %q, %d remote", placement(r.Plan), r.After.Remote)
 	}
 }
+
+// TestSecondRun: threads outside OpenMP that use pages in no order may take jobs
+// from a queue, or parts of an irregular array that are theirs. Another run tells.
+func TestSecondRun(t *testing.T) {
+	run := func(seed uint64) *profile.Profile {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		pages := repeat(256, func(int) string {
+			return "0!1" + strings.Repeat(" 0", 1+rng.IntN(7)) + " 900"
+		})
+		p := profiletest.Draw(4, 2, "u heap: "+strings.Join(pages, " | "))
+		p.Regions[profiletest.Work].Kind = profile.Function
+		return p
+	}
+	other := run(1)
+	other.Run.Command = []string{"./other"}
+	machine := run(1)
+	machine.Run.Bind = "spread"
+	for _, c := range []struct {
+		name    string
+		again   []*profile.Profile
+		after   float64 // at most, or at least where negative
+		warning string
+	}{
+		{"one run", nil, -60, "looks handed out at run time, as by a thread pool"},
+		{"the same again", []*profile.Profile{run(1)}, 1, ""},
+		{"another one", []*profile.Profile{run(3)}, -60, "other threads do the work of"},
+		{"two of three alike", []*profile.Profile{run(1), run(3)}, 60, "other threads do the work of"},
+		{"another program", []*profile.Profile{other}, 0, "give profiles of one command"},
+		{"another machine", []*profile.Profile{machine}, 0, "give profiles of one machine"},
+	} {
+		opt := DefaultOptions()
+		opt.Again = c.again
+		r, err := Build(run(1), opt)
+		if err != nil {
+			if !strings.Contains(err.Error(), c.warning) || c.after != 0 {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if got := strings.Join(r.Warnings, "\n"); (c.warning == "") != (got == "") || !strings.Contains(got, c.warning) {
+			t.Errorf("%s: warnings %q, want %q", c.name, got, c.warning)
+		}
+		if after := r.After.RemotePct(); c.after > 0 && after > c.after || c.after < 0 && after < -c.after {
+			t.Errorf("%s: %.1f %% -> %.1f %%", c.name, r.Before.RemotePct(), after)
+		}
+		if r.After.Remote > r.Before.Remote {
+			t.Errorf("%s: %d -> %d", c.name, r.Before.Remote, r.After.Remote)
+		}
+	}
+}
+
+// TestJobs: what a queue deals are the buffers of a call stack, each as a whole.
+func TestJobs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	p := allocations(profiletest.Draw(4, 2, repeat(64, func(int) string {
+		return picture("b heap", "4 x 0!1"+strings.Repeat(" 0", 1+rng.IntN(7))+" 900")
+	})...), true)
+	p.Regions[profiletest.Work].Kind = profile.Function
+	r := build(t, p, DefaultOptions())
+	if after := r.After.RemotePct(); after < 65 {
+		t.Errorf("%.1f %% -> %.1f %%, %s", r.Before.RemotePct(), after, placement(r.Plan))
+	}
+}

@@ -28,6 +28,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	}
 	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q)}
 	b.groups, b.groupOf = access.Groups(q)
+	b.dealt()
 	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), Findings: []string{}, Warnings: []string{}}
 	b.totals(r)
 	b.sharing(r)
@@ -54,6 +55,21 @@ type builder struct {
 	total   access.Traffic
 	groups  []access.Group
 	groupOf []int // of each object
+	// dealtTo and dealtBy are the DRAM accesses of work that is handed out at run
+	// time, by group and by region.
+	dealtTo, dealtBy []uint64
+}
+
+func (b *builder) dealt() {
+	b.dealtTo, b.dealtBy = make([]uint64, len(b.groups)), make([]uint64, len(b.p.Regions))
+	dram := func(r *profile.Row) bool { return r.Level == profile.DRAM }
+	chance := classify.FindChance(b.p, nil, dram)
+	for i := range b.p.Rows {
+		if r := &b.p.Rows[i]; dram(r) && chance.Repeats(r) == 0 {
+			b.dealtTo[b.group(r.Page)] += r.Count
+			b.dealtBy[r.Region] += r.Count
+		}
+	}
 }
 
 func (b *builder) group(page int) int { return b.groupOf[b.p.Pages[page].Object] }
@@ -155,7 +171,7 @@ func (b *builder) objects() []Object {
 			Instances: len(b.groups[i].Objects), TouchedBytes: int64(all.Bytes()),
 			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
 			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
-			BestPlacement: pct(best[i], t.DRAM.Known()), Store: pct(t.Stores, t.All.Total()),
+			BestPlacement: pct(best[i], t.DRAM.Known()), Dynamic: pct(b.dealtTo[i], t.DRAM.Total()), Store: pct(t.Stores, t.All.Total()),
 			NonShared: share(s.NonShared), SingleThread: share(s.OneThread), UniformlyShared: share(s.UniformlyShared),
 			WithoutSerialInit: share(minus(s.UniformlyShared, s.SerialOnly)), EvenlyUsed: share(s.Even),
 			HomePages: homes[i*(nodes+1) : i*(nodes+1)+nodes], UnknownPages: homes[i*(nodes+1)+nodes],
@@ -206,9 +222,10 @@ func (b *builder) loops() []Loop {
 		}
 		list = append(list, Loop{
 			Name: b.regionName(i), Kind: string(x.Kind), Function: x.Function, File: x.File, Line: x.Line,
-			Symbol: x.Code.Symbol, Thread: x.Thread, Entries: x.Entries, Dynamic: x.Dynamic, Threads: len(threads[i]),
+			Symbol: x.Code.Symbol, Thread: x.Thread, Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: len(threads[i]),
 			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
 			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
+			dealt: pct(b.dealtBy[i], b.total.DRAM.Total()),
 		})
 	}
 	slices.SortStableFunc(list, func(a, b Loop) int {

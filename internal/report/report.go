@@ -129,17 +129,20 @@ type Small struct {
 
 // Object is all instances of one allocation site, one symbol, all stacks.
 type Object struct {
-	Name              string   `json:"name"`
-	Kind              string   `json:"kind"`
-	Bytes             int64    `json:"bytes"`
-	Instances         int      `json:"instances"`
-	TouchedBytes      int64    `json:"touched_bytes"`
-	Accesses          uint64   `json:"accesses"`
-	DRAMAccesses      uint64   `json:"dram_accesses"`
-	DRAMPct           Pct      `json:"dram_pct"`
-	RemoteDRAM        Pct      `json:"remote_dram_pct"`
-	RemoteAccess      Pct      `json:"remote_access_pct"`
-	BestPlacement     Pct      `json:"best_placement_remote_dram_pct"`
+	Name          string `json:"name"`
+	Kind          string `json:"kind"`
+	Bytes         int64  `json:"bytes"`
+	Instances     int    `json:"instances"`
+	TouchedBytes  int64  `json:"touched_bytes"`
+	Accesses      uint64 `json:"accesses"`
+	DRAMAccesses  uint64 `json:"dram_accesses"`
+	DRAMPct       Pct    `json:"dram_pct"`
+	RemoteDRAM    Pct    `json:"remote_dram_pct"`
+	RemoteAccess  Pct    `json:"remote_access_pct"`
+	BestPlacement Pct    `json:"best_placement_remote_dram_pct"`
+	// Dynamic is the share of DRAMAccesses by work that is handed out at run time:
+	// the next run makes them from other nodes, and BestPlacement is of this run.
+	Dynamic           Pct      `json:"dynamic_dram_pct"`
 	Store             Pct      `json:"store_pct"`
 	NonShared         Pct      `json:"non_shared_pct"`
 	SingleThread      Pct      `json:"single_thread_pct"`
@@ -156,14 +159,16 @@ type Object struct {
 
 // Loop is one parallel loop, or a function outside all loops.
 type Loop struct {
-	Name         string `json:"name"`
-	Kind         string `json:"kind"`
-	Function     string `json:"function,omitempty"`
-	File         string `json:"file,omitempty"`
-	Line         int    `json:"line,omitempty"`
-	Symbol       string `json:"symbol,omitempty"`
-	Thread       string `json:"thread,omitempty"`
-	Entries      uint64 `json:"entries"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	Function string `json:"function,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Symbol   string `json:"symbol,omitempty"`
+	Thread   string `json:"thread,omitempty"`
+	Entries  uint64 `json:"entries"`
+	// Dynamic is true where work is handed out at run time: of loops OpenMP's
+	// runtime knows it, of functions the pages look like it.
 	Dynamic      bool   `json:"dynamic"`
 	Threads      int    `json:"threads"`
 	Accesses     uint64 `json:"accesses"`
@@ -171,6 +176,7 @@ type Loop struct {
 	DRAMPct      Pct    `json:"dram_pct"`
 	RemoteDRAM   Pct    `json:"remote_dram_pct"`
 	RemoteAccess Pct    `json:"remote_access_pct"`
+	dealt        Pct    // of all DRAM accesses: this loop's that are such work
 }
 
 // Thread is one rank on one CPU.

@@ -38,9 +38,20 @@ func verdict(r *Report) string {
 		return fmt.Sprintf("Placement is good: %v of %s DRAM accesses are remote.", r.RemoteDRAM, n)
 	case r.RemoteDRAM-best < worthSaying:
 		return fmt.Sprintf("%v of %s DRAM accesses are remote, and no placement of objects of a page or more makes them fewer (%v at best).", r.RemoteDRAM, n, best)
+	case chanceShare(r) >= worthEven:
+		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that used it most in this run it would be %v, but work that is handed out at run time uses other pages in each run.", r.RemoteDRAM, n, best)
 	default:
 		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that uses it most it would be %v.", r.RemoteDRAM, n, best)
 	}
+}
+
+// chanceShare is the share of work that is handed out at run time in the DRAM
+// accesses.
+func chanceShare(r *Report) (share Pct) {
+	for i := range r.Loops {
+		share += r.Loops[i].dealt
+	}
+	return share
 }
 
 // findings are what stands behind the verdict.
@@ -77,14 +88,25 @@ func busiest(r *Report) int {
 	return best
 }
 
+// dynamicObjects is the objects that are used mostly by work that is handed out at
+// run time: a better place for their pages in this run is none in the next.
+func dynamicObjects(r *Report) map[string]bool {
+	list := make(map[string]bool)
+	for _, o := range r.Objects {
+		list[o.Name] = o.Dynamic >= 50
+	}
+	return list
+}
+
 // serialFindings sums serial initialisation up and names what costs most of it.
 func serialFindings(r *Report) []string {
 	var cost uint64
 	var pct Pct
 	var objects []string
 	more, users := 0, 0
+	dynamic := dynamicObjects(r)
 	for _, s := range r.SerialInit {
-		if s.Avoidable == 0 {
+		if s.Avoidable == 0 || dynamic[s.Object] {
 			continue
 		}
 		cost += s.Avoidable
@@ -120,7 +142,11 @@ func misplacedFindings(r *Report) []string {
 		points Pct
 	}
 	var gains []gain
+	dynamic := dynamicObjects(r)
 	for _, o := range r.Objects {
+		if dynamic[o.Name] {
+			continue
+		}
 		known := sum(o.DRAMByNode) // nearly: unknown homes are few where this matters
 		points := (o.RemoteDRAM-o.BestPlacement)*Pct(known)/Pct(max(1, r.DRAMAccesses)) - explained[o.Name]
 		if points >= worthMoving {
@@ -145,15 +171,17 @@ func stuckFindings(r *Report) []string {
 		objects  []string
 		loops    []string
 		conflict bool
+		dynamic  bool // most of it is work that is handed out at run time
 	}
+	dynamic := dynamicObjects(r)
 	index := make(map[string]*finding)
 	var found []*finding
 	for _, s := range r.Stuck {
 		if !(s.RemotePct >= worthSaying) {
 			continue
 		}
-		f := &finding{conflict: s.ConflictPct >= 50, loops: s.mainLoops()}
-		key := fmt.Sprint(f.conflict, f.loops)
+		f := &finding{conflict: s.ConflictPct >= 50, loops: s.mainLoops(), dynamic: dynamic[s.Object]}
+		key := fmt.Sprint(f.conflict, f.dynamic, f.loops)
 		if index[key] == nil {
 			index[key], found = f, append(found, f)
 		}
@@ -167,9 +195,12 @@ func stuckFindings(r *Report) []string {
 			break
 		}
 		what := fmt.Sprintf("Placement cannot help: %v of all DRAM accesses, to %s, stay remote with each page on its best node", f.cost, names(f.objects))
-		if f.conflict {
+		switch {
+		case f.dynamic:
+			list = append(list, fmt.Sprintf("%s, because in %s the work on it is handed out at run time, to other threads each time. A fixed assignment would help: a static schedule, or a queue for each node.", what, names(f.loops)))
+		case f.conflict:
 			list = append(list, fmt.Sprintf("%s, because %s %s the data over the nodes in another way than the rest of the program. A matching loop schedule would help.", what, names(f.loops), verb(len(f.loops), "divides", "divide")))
-		} else {
+		default:
 			list = append(list, fmt.Sprintf("%s, because in %s several nodes use the same pages. It takes another order of the data or of the loop, or a copy for each node if it is only read.", what, names(f.loops)))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"numaopt/internal/access"
+	"numaopt/internal/profile"
 )
 
 // enoughMatch is the match rate, in per cent, below which the objects table is
@@ -30,8 +31,12 @@ func (b *builder) warnings(r *Report) []string {
 	add(run.Complete && run.ExitStatus != 0, "the program ended with status %d", run.ExitStatus)
 	add(r.Match < enoughMatch, "only %v of the DRAM accesses outside stacks and program image belong to a known object; programs built with -g and allocating with malloc, new or mmap match best", r.Match)
 	add(r.DRAM.UnknownPct >= 1, "%v of the DRAM accesses are to pages whose home is not known (only read and never written); the remote percentages leave them out", r.DRAM.UnknownPct)
-	if loops, share := dynamicLoops(r); share >= 5 {
-		list = append(list, fmt.Sprintf("%v of the DRAM accesses are of %s, which %s out work while running (dynamic schedule, tasks or nested teams): which thread uses which page is chance there, and in the next run another", share, names(loops), verb(len(loops), "hands", "hand")))
+	const chance = "which thread uses which page is chance there, and in the next run another, so that the best placement is of this run alone"
+	if loops, share := dynamicLoops(r, profile.Loop); share >= worthEven {
+		list = append(list, fmt.Sprintf("%v of the DRAM accesses are of %s, which %s out work while running (dynamic schedule, tasks or nested teams): %s", share, names(loops), verb(len(loops), "hands", "hand"), chance))
+	}
+	if loops, share := dynamicLoops(r, profile.Function); share >= worthEven {
+		list = append(list, fmt.Sprintf("%v of the DRAM accesses are of %s, whose work looks handed out at run time, as by a thread pool: %s; to know, profile a second time and give both profiles to numaopt plan", share, names(loops), chance))
 	}
 	if used, has := b.nodesUsed(); r.Accesses > 0 && used < has {
 		list = append(list, fmt.Sprintf("threads ran on %d of %d nodes", used, has))
@@ -46,16 +51,18 @@ func (b *builder) warnings(r *Report) []string {
 	return list
 }
 
-// dynamicLoops names the loops that hand out their work while they run, with
-// their share of the DRAM accesses.
-func dynamicLoops(r *Report) (loops []string, share Pct) {
+// dynamicLoops names the loops, or else the functions, whose work is handed out at
+// run time, and the share of that work in the DRAM accesses.
+func dynamicLoops(r *Report, kind profile.RegionKind) (loops []string, share Pct) {
 	for i := range r.Loops {
 		l := &r.Loops[i]
-		if !l.Dynamic || !(l.DRAMPct > 0) {
+		if (l.Kind == string(profile.Loop)) != (kind == profile.Loop) || !(l.dealt > 0) {
 			continue
 		}
-		share += l.DRAMPct
-		loops = append(loops, l.Name)
+		share += l.dealt
+		if l.dealt >= worthSaying || len(loops) == 0 {
+			loops = append(loops, l.Name)
+		}
 	}
 	return loops, share
 }

@@ -109,8 +109,8 @@ static void direction(double *p, const double *r, double beta, long n)
 
 int main(int argc, char **argv)
 {
-	long n = argc > 1 ? atol(argv[1]) : 100000;
-	int iterations = argc > 2 ? atoi(argv[2]) : 12;
+	long n = argc > 1 ? atol(argv[1]) : 20000;
+	int iterations = argc > 2 ? atoi(argv[2]) : 60;
 	struct matrix a;
 	double *x = calloc(n, sizeof *x), *r = malloc(sizeof *r * n);
 	double *p = malloc(sizeof *p * n), *q = malloc(sizeof *q * n);
