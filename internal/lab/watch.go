@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // watcher follows the runs as the guest reports them.
@@ -205,7 +206,11 @@ func (r *RunResult) runtime(lines []byte) {
 			continue
 		}
 		r.Threads = max(r.Threads, one.Threads)
-		r.Warnings = append(r.Warnings, one.Warnings...)
+		for _, w := range one.Warnings { // of many processes, often the same
+			if !slices.Contains(r.Warnings, w) {
+				r.Warnings = append(r.Warnings, w)
+			}
+		}
 		for _, o := range one.Objects {
 			if p := percentOf(uint64(o.OnPlan), uint64(o.Touched)); p != nil {
 				o.OnPlanPct = *p
