@@ -116,7 +116,7 @@ func (w *watcher) result(opt Options, g *guest) (*Result, error) {
 	r := &Result{
 		Command: opt.Command, Topology: fmt.Sprintf("%dx%d", g.nodes, g.cpus), Bind: opt.Bind, Kernel: g.kernel.Release,
 		THP: opt.THP, Balancing: opt.Balancing, MemoryBytes: int64(g.nodeBytes()) * int64(g.nodes), Caches: opt.Caches,
-		Only: opt.Only, Plan: opt.Plan, Window: window(opt, w.runs[0]), FilesWritten: w.written, FilesDeleted: w.deleted,
+		Only: opt.Only, Plan: opt.Plan, Window: window(opt, w.runs[0]), FilesWritten: w.written, FilesDeleted: w.deleted, FilesLost: w.failures,
 		Warnings: []string{},
 	}
 	if w.again != "" {
