@@ -48,8 +48,9 @@ apply ("plan"); threads are bound alike in all runs.
 
 The guest sees this machine's files, the environment and stdin. Each run starts
 from the same files; what the last run changed is there on this machine when lab
-ends. lab ends with the last run's status. The last run's output goes to stderr
-(stdout has lab's own table or JSON), or with -o FILE to stdout.
+ends. lab ends with the last run's status, or with 1 where a file could not be
+brought back. The last run's output goes to stderr (stdout has lab's own table or
+JSON), or with -o FILE to stdout.
 
 Nothing in the guest says how fast the program would be: remote memory there is
 as fast as local memory. OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=0 are set

@@ -119,14 +119,15 @@ func TestStatus(t *testing.T) {
 	}
 	for _, c := range []struct {
 		runs []int
+		lost int
 		want int
-	}{{[]int{0, 0, 0}, 0}, {[]int{1, 0, 0}, 1}, {[]int{1, 0, 7}, 7}} {
-		var r Result
+	}{{[]int{0, 0, 0}, 0, 0}, {[]int{1, 0, 0}, 0, 1}, {[]int{1, 0, 7}, 0, 7}, {[]int{0, 0, 0}, 2, 1}, {[]int{0, 0, 7}, 2, 7}} {
+		r := Result{FilesLost: c.lost}
 		for _, s := range c.runs {
 			r.Runs = append(r.Runs, RunResult{Status: s})
 		}
 		if got := r.Status(); got != c.want {
-			t.Errorf("runs %v: status %d, want %d", c.runs, got, c.want)
+			t.Errorf("runs %v, %d files lost: status %d, want %d", c.runs, c.lost, got, c.want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +39,8 @@ func boots(t *testing.T, topology string) Options {
 	}
 }
 
-// The counter against accesses whose remote share is known by construction.
+// The counter against accesses whose number and remote share are known by
+// construction, made while interrupts and TLB flushes keep breaking in.
 func TestCounterIsRight(t *testing.T) {
 	for _, topology := range []string{"4x2", "2x1"} {
 		opt := boots(t, topology)
@@ -52,11 +52,13 @@ func TestCounterIsRight(t *testing.T) {
 		if err := CheckSelfTest(r); err != nil {
 			t.Errorf("%s: %v", topology, err)
 		}
-		// Each CPU loads 512 pages of 64 lines three times; nothing else misses.
-		want := uint64(opt.Topology.NumCPUs() * 512 * 64 * 3)
+		// Each CPU loads 512 pages of 64 lines 20 times, and none of that is in a
+		// cache. What else misses is a few lines of stacks and barriers.
+		want := uint64(opt.Topology.NumCPUs() * 512 * 64 * 20)
 		for _, run := range r.Runs {
-			if off := math.Abs(float64(run.DRAMAccesses)/float64(want) - 1); off > 0.002 {
-				t.Errorf("%s, %s: %d DRAM accesses, %d were made", topology, run.Name, run.DRAMAccesses, want)
+			if got := run.DRAMAccesses; got < want || got > want+want/1000 {
+				t.Errorf("%s, %s: %d DRAM accesses, %d were made; caches served %d (L1), %d (L2), %d (LLC); %d have no known home; by node and home %v",
+					topology, run.Name, got, want, run.L1Hits, run.L2Hits, run.LLCHits, run.Unknown, run.Matrix)
 			}
 		}
 	}

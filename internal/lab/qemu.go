@@ -106,6 +106,13 @@ func cacheArg(c topo.Cache) string { return fmt.Sprintf("%d:%d", c.Bytes, c.Ways
 // finds none in time ("MP-BIOS bug: 8254 timer not connected") and the guest
 // stays without a tick; mitigations because they cost a page-table switch per
 // system call.
+//
+// The kernel boots on one CPU, and init starts the others when all is set up.
+// QEMU 7.2 may translate an instruction that another CPU is changing and keep the
+// old one for good: of the breakpoints by which Linux changes its own code while
+// it starts, one in the timer's interrupt (sched_clock_tick) stayed on all CPUs,
+// which then did nothing else. A single CPU cannot be caught so. lpj spares each of
+// the others the measuring of its speed.
 func (g *guest) commandLine() string {
 	balance := "disable"
 	if g.balance {
@@ -113,7 +120,7 @@ func (g *guest) commandLine() string {
 	}
 	return strings.Join([]string{
 		"console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off", "nowatchdog", "no_timer_check", "rcupdate.rcu_cpu_stall_suppress=1",
-		"tsc=reliable", "random.trust_cpu=on",
+		"maxcpus=1", "noreplace-smp", "lpj=10000000", "tsc=reliable", "random.trust_cpu=on",
 		"transparent_hugepage=" + g.thp, "numa_balancing=" + balance,
 	}, " ")
 }

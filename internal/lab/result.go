@@ -22,6 +22,7 @@ type Result struct {
 	Plan         string          `json:"plan,omitempty"`
 	FilesWritten int             `json:"files_written"` // on the host, from the last run
 	FilesDeleted int             `json:"files_deleted"`
+	FilesLost    int             `json:"files_lost"` // could not be brought back
 	Warnings     []string        `json:"warnings"`
 	Runs         []RunResult     `json:"runs"`
 }
@@ -131,14 +132,15 @@ func percentOf(part, whole uint64) *float64 {
 	return &v
 }
 
-// Status is the last run's exit status, and where that is 0 the first other one.
+// Status is the last run's exit status, and where that is 0 the first other one;
+// 1 where only a file that the program wrote is missing on the host.
 func (r *Result) Status() int {
 	for i := len(r.Runs) - 1; i >= 0; i-- {
 		if s := r.Runs[i].Status; s != 0 {
 			return s
 		}
 	}
-	return 0
+	return min(r.FilesLost, 1)
 }
 
 // CheckSelfTest compares the runs of the self-test with what they must give, to

@@ -11,7 +11,7 @@ import (
 // The guest says something every few seconds as long as it is well and has the
 // host's files (nmo_beat of runtime-c/guest/init.c), however long its program
 // runs. One that says nothing for as long as this is not coming back: QEMU 7.2
-// now and then loses the wake-up of a halted virtual CPU.
+// may go on with an instruction that the kernel has changed (commandLine).
 const (
 	bootSilence = 2 * time.Minute // until it has something to say at all
 	runSilence  = time.Minute

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // watcher follows the runs as the guest reports them.
@@ -115,7 +116,7 @@ func (w *watcher) result(opt Options, g *guest) (*Result, error) {
 	r := &Result{
 		Command: opt.Command, Topology: fmt.Sprintf("%dx%d", g.nodes, g.cpus), Bind: opt.Bind, Kernel: g.kernel.Release,
 		THP: opt.THP, Balancing: opt.Balancing, MemoryBytes: int64(g.nodeBytes()) * int64(g.nodes), Caches: opt.Caches,
-		Only: opt.Only, Plan: opt.Plan, Window: window(opt, w.runs[0]), FilesWritten: w.written, FilesDeleted: w.deleted,
+		Only: opt.Only, Plan: opt.Plan, Window: window(opt, w.runs[0]), FilesWritten: w.written, FilesDeleted: w.deleted, FilesLost: w.failures,
 		Warnings: []string{},
 	}
 	if w.again != "" {
@@ -205,7 +206,11 @@ func (r *RunResult) runtime(lines []byte) {
 			continue
 		}
 		r.Threads = max(r.Threads, one.Threads)
-		r.Warnings = append(r.Warnings, one.Warnings...)
+		for _, w := range one.Warnings { // of many processes, often the same
+			if !slices.Contains(r.Warnings, w) {
+				r.Warnings = append(r.Warnings, w)
+			}
+		}
 		for _, o := range one.Objects {
 			o.OnPlanPct = percentOf(uint64(o.OnPlan), uint64(o.Touched))
 			touched += o.Touched

@@ -71,6 +71,7 @@ void nmo_sayf(enum nmo_frame kind, const char *fmt, ...)
 }
 
 #define BEAT_SECONDS 5
+#define CPU_ATTEMPTS 3
 
 /* The question to the host's file server also keeps its connection: Linux closes
  * one that was idle for five minutes, and QEMU's user network does not let it
@@ -134,6 +135,23 @@ static void load_modules(void)
         if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) != 0 && errno != EEXIST))
             nmo_fatal("kernel module %s: %s", names[i]->d_name, strerror(errno));
         close(fd);
+    }
+}
+
+/* Starts the CPUs that the kernel left off at boot (maxcpus=1). One that a busy
+ * host did not run in time may start at the next attempt. */
+static void start_cpus(int cpus)
+{
+    for (int n = 1; n < cpus; n++) {
+        char path[64];
+        int attempt = 0;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/online", n);
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        while (write(fd, "1", 1) != 1)
+            if (++attempt == CPU_ATTEMPTS)
+                nmo_fatal("start CPU %d: %s", n, strerror(errno));
+        close(fd);
+        nmo_beat();
     }
 }
 
@@ -210,6 +228,7 @@ int main(void)
     sethostname(job.host ? job.host : "lab", strlen(job.host ? job.host : "lab"));
     must_mount(HOST ":/", "/lower", "nfs", MS_RDONLY, NFS_OPTIONS);
     must_mount("/dev/nvme0n1", "/scratch", "ext4", 0, NULL);
+    start_cpus(job.nodes * job.cpus);
     nmo_mark_map();
     int err = nmo_mark_calibrate(job.nodes);
     if (err)

@@ -13,29 +13,57 @@
 
 #include "../plugin/lab.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #define PAGES 512 /* per CPU: 2 MiB, more than any modelled cache */
 #define LINES (PAGES * 64)
+#define PASSES 20
 
 static struct {
     pthread_barrier_t ready, done;
     int nodes, cpus; /* cpus per node */
+    int reading;     /* readers that have not ended */
     char *data;      /* PAGES for each CPU, in CPU order */
 } test;
 
-/* Loads one word of every line of the CPU's part, three times. */
-static void *reader(void *arg)
+static void bind_to(long cpu)
 {
-    long cpu = (long)arg;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET((size_t)cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
+}
+
+/* Interrupts all readers and flushes their TLBs, over and over, until the last one
+ * has ended: a system call, made without an access to memory, gives this process a
+ * page and takes it again. None of that may add an access to the readers' or lose
+ * one. */
+static void disturb(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (long turn = 0; turn % 32 != 0 || __atomic_load_n(&test.reading, __ATOMIC_ACQUIRE) > 0; turn++) {
+        long number = SYS_madvise;
+        __asm__ volatile("syscall"
+                         : "+a"(number)
+                         : "D"(page), "S"(4096l), "d"(turn % 2 ? MADV_DONTNEED : MADV_POPULATE_WRITE)
+                         : "rcx", "r11", "memory");
+    }
+}
+
+/* Loads one word of every line of the CPU's part, PASSES times. */
+static void *reader(void *arg)
+{
+    long cpu = (long)arg;
+    bind_to(cpu);
     register volatile const char *p = test.data + cpu * PAGES * 4096l;
     pthread_barrier_wait(&test.ready);
     pthread_barrier_wait(&test.ready); /* the window is open now */
-    for (register int pass = 0; pass < 3; pass++)
+    for (register int pass = 0; pass < PASSES; pass++)
         for (register int i = 0; i < LINES; i++)
             (void)p[(size_t)i * 64];
+    __atomic_fetch_sub(&test.reading, 1, __ATOMIC_RELEASE);
     pthread_barrier_wait(&test.done);
     return NULL;
 }
@@ -63,13 +91,15 @@ static int place(const char *which)
 }
 
 /* Runs the test which ("all-on-node-0", "moved-to-users", "next-node",
- * "interleaved") with a thread on every CPU. Returns an exit status. */
+ * "interleaved") with a thread on every CPU, interrupted all the while.
+ * Returns an exit status. */
 int nmo_selftest(const char *which, int nodes, int cpus)
 {
     pthread_t thread[NMO_LAB_NODES];
     int n = nodes * cpus;
     test.nodes = nodes;
     test.cpus = cpus;
+    test.reading = n;
     test.data = mmap(NULL, (size_t)n * PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int err = test.data == MAP_FAILED ? -errno : place(which);
     if (err) {
@@ -83,6 +113,7 @@ int nmo_selftest(const char *which, int nodes, int cpus)
     pthread_barrier_wait(&test.ready);
     nmo_mark(NMO_MARK_PROGRAM_START);
     pthread_barrier_wait(&test.ready);
+    disturb();
     pthread_barrier_wait(&test.done);
     nmo_mark(NMO_MARK_PROGRAM_END);
     for (int c = 0; c < n; c++)

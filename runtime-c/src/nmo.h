@@ -173,7 +173,8 @@ struct nmo_run {
     struct nmo_run_cpu *cpus;
     int ncpus;
     int nnodes;
-    int os_node[NMO_MAX_NODES];
+    int os_node[NMO_MAX_NODES]; /* the same number twice where a node without memory goes to another */
+    int behind[NMO_MAX_NODES];  /* 0, or how many ordinals later than the first with this os_node */
     const char *pinned;  /* NULL: numaopt binds */
     const char *summary; /* NULL: text on stderr */
     struct nmo_only *only;

@@ -65,17 +65,36 @@ static int nth_node(uint64_t mask, uint64_t n) {
     return __builtin_ctzll(mask);
 }
 
-/* Node of page i of the span; -1 is left alone. */
-static int node_at(struct span *s, uint64_t i) {
+/* Of several ordinals that are one node of the machine's it is the first: the
+ * one that the system gives when asked where a page is. */
+static int only_ordinal(int node) {
+    return node - nmo_run.behind[node];
+}
+
+static uint64_t only_ordinals(uint64_t mask) {
+    uint64_t only = 0;
+    for (; mask; mask &= mask - 1)
+        only |= 1ull << only_ordinal(__builtin_ctzll(mask));
+    return only;
+}
+
+/* Node of page i of the span as the plan has it; -1 is left alone. */
+static int planned_at(struct span *s, uint64_t i) {
     const struct nmo_object *o = s->object;
     uint64_t at = s->at + i < s->of ? s->at + i : s->of - 1, p = (uint64_t)nmo_run.nnodes;
     switch (o->policy) {
     case NMO_POLICY_BIND: return (int)o->arg;
-    case NMO_POLICY_INTERLEAVE: return nth_node(o->arg, s->page / PAGE + i);
+    case NMO_POLICY_INTERLEAVE: return nth_node(only_ordinals(o->arg), s->page / PAGE + i);
     case NMO_POLICY_CYCLIC: return (int)(at * PAGE / o->arg % p);
     case NMO_POLICY_XWISE: return (int)(at * p / s->of);
     default: return in_runs(o->map, o->nmap, rescale(at, s->of, o->map_pages), &s->run, &s->run_start);
     }
+}
+
+/* Node of page i of the span; -1 is left alone. */
+static int node_at(struct span *s, uint64_t i) {
+    int node = planned_at(s, i);
+    return node < 0 ? node : only_ordinal(node);
 }
 
 /* Did the profile see page i touched? true where it does not say. */
@@ -336,7 +355,7 @@ uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes
 static void read_back(struct span *s, struct nmo_object *o) {
     void *pages[PORTION];
     int status[PORTION];
-    uint64_t touched = 0, on_plan = 0;
+    uint64_t touched = 0, on_plan = 0, interleaved = o->policy == NMO_POLICY_INTERLEAVE ? only_ordinals(o->arg) : 0;
     for (uint64_t i = 0; i < s->pages; i += PORTION) {
         size_t n = s->pages - i < PORTION ? s->pages - i : PORTION;
         for (size_t j = 0; j < n; j++)
@@ -351,7 +370,7 @@ static void read_back(struct span *s, struct nmo_object *o) {
             if (status[j] < 0 || node < 0)
                 continue;
             touched++;
-            bool any = o->policy == NMO_POLICY_INTERLEAVE && status[j] < NMO_MAX_NODES && o->arg >> status[j] & 1;
+            bool any = status[j] < NMO_MAX_NODES && interleaved >> status[j] & 1;
             on_plan += any || status[j] == node;
         }
     }

@@ -124,7 +124,12 @@ static const char *parse_node(struct parse *p, struct line *line) {
         return NULL;
     if (ordinal != p->run->nnodes)
         return "nodes are not in the order of their ordinals";
-    p->run->os_node[p->run->nnodes++] = os;
+    p->run->os_node[ordinal] = os;
+    int first = 0;
+    while (p->run->os_node[first] != os)
+        first++;
+    p->run->behind[ordinal] = ordinal - first;
+    p->run->nnodes++;
     return NULL;
 }
 

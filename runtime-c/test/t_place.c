@@ -84,6 +84,19 @@ static void counts_recycled(void) {
     CHECK(o.moved == 2 && o.recycled == 1, "moved %lu recycled %lu", (long)o.moved, (long)o.recycled);
 }
 
+/* Nodes 0, 1 and 2 are one of the machine's: where the pages are is told by the
+ * first of these numbers, and so is where they should be. */
+static void one_node_for_several(void) {
+    static const struct setup s[] = {
+        {"x-wise, nodes without memory", NMO_POLICY_XWISE, 0, "", 0, 8 * PAGE, 0, 1, "00000033", "", 2, 4},
+        {"interleave, nodes without memory", NMO_POLICY_INTERLEAVE, 0xe, "", 0, 4 * PAGE, 0, 1, "0303", "3333", 1, 4},
+    };
+    nmo_run.behind[1] = 1, nmo_run.behind[2] = 2;
+    for (size_t i = 0; i < sizeof s / sizeof *s; i++)
+        one(&s[i]);
+    nmo_run.behind[1] = nmo_run.behind[2] = 0;
+}
+
 static void few_ranges(void) {
     struct setup s = {"few ranges", NMO_POLICY_PAGES, 0, "01012323", 0, 8 * PAGE, 0, 1, "010-2323", "", 0, 4};
     struct nmo_object o = object_of(&s);
@@ -179,6 +192,7 @@ static void refusals(void) {
 int main(void) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         one(&table[i]);
+    one_node_for_several();
     counts_recycled();
     few_ranges();
     largest_runs();

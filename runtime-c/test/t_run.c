@@ -51,6 +51,16 @@ static void check_good(void) {
     CHECK(o[2].policy == NMO_POLICY_INTERLEAVE && o[2].arg == 3);
 }
 
+/* A node without memory has the number of the one that its pages go to. */
+static void check_behind(void) {
+    static const char text[] = "numaopt-run 1\nmode bind\nsys linux\nmark 0\npage-ranges 100\ncpu 0 2\n"
+                               "node 0 4\nnode 1 7\nnode 2 4\n";
+    const char *why;
+    int line = parse(text, sizeof text - 1, &why);
+    CHECK(line == 0, "line %d: %s", line, why);
+    CHECK(!nmo_run.behind[0] && !nmo_run.behind[1] && nmo_run.behind[2] == 2, "%d", nmo_run.behind[2]);
+}
+
 static const struct {
     const char *name, *text;
     int line;
@@ -114,6 +124,7 @@ static void mutate(int times) {
 
 int main(void) {
     check_good();
+    check_behind();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *why = "";
         int line = parse(bad[i].text, strlen(bad[i].text), &why);
