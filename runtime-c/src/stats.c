@@ -34,12 +34,16 @@ static void say_object(const struct nmo_object *o) {
     NMO_TEXT(text, 500);
     nmo_text_add(&text, o->name);
     nmo_text_add(&text, ": ");
-    nmo_text_number(&text, o->on_plan);
-    nmo_text_add(&text, " of ");
-    nmo_text_number(&text, o->touched_seen);
-    nmo_text_add(&text, " touched pages on plan (");
-    add_percent(&text, o->on_plan, o->touched_seen);
-    nmo_text_add(&text, ")");
+    if (o->touched_seen == 0) {
+        nmo_text_add(&text, "placed, none of its pages seen touched");
+    } else {
+        nmo_text_number(&text, o->on_plan);
+        nmo_text_add(&text, " of ");
+        nmo_text_number(&text, o->touched_seen);
+        nmo_text_add(&text, " touched pages on plan (");
+        add_percent(&text, o->on_plan, o->touched_seen);
+        nmo_text_add(&text, ")");
+    }
     nmo_say(nmo_text_end(&text));
 }
 
