@@ -420,12 +420,13 @@ NMO_INLINE void nmo_rank(uint8_t *ranks, unsigned w, unsigned ways)
  * keeping their order. Returns the way of the lowest as a bit. */
 static __attribute__((noinline, cold)) unsigned nmo_rank_anew(uint8_t *ranks, unsigned ways)
 {
-    uint8_t fresh[NMO_CACHE_MAX_WAYS];
+    uint8_t old[NMO_CACHE_MAX_WAYS], fresh[NMO_CACHE_MAX_WAYS];
     unsigned lowest = 0;
+    memcpy(old, ranks, ways); /* others go on changing them */
     for (unsigned i = 0; i < ways; i++) {
         fresh[i] = 0;
         for (unsigned j = 0; j < ways; j++)
-            fresh[i] += ranks[j] < ranks[i] || (ranks[j] == ranks[i] && j < i);
+            fresh[i] += old[j] < old[i] || (old[j] == old[i] && j < i);
         if (fresh[i] == 0)
             lowest = 1u << i;
     }
