@@ -11,7 +11,8 @@
  * caller takes nmo_l1.lock where several may); other CPUs only compare-and-swap
  * a tag to "invalid" or clear an ownership byte there. An LLC is written by its
  * node's CPUs without a lock: two that change a set at once may lose one's order of
- * use, which mends itself. A word per line, the directory, holds which CPUs and nodes have fetched
+ * use, or fill the same line twice; the next access to it drops the second, and a
+ * store both. A word per line, the directory, holds which CPUs and nodes have fetched
  * the line since it was last stored to: a superset of its holders, so that a
  * store searches only caches that may hold the line, and a line that is owned
  * already is not searched for at all. Races between two CPUs on one line may
@@ -310,9 +311,11 @@ static inline void nmo_unlock(uint32_t *lock) { __atomic_store_n(lock, 0, __ATOM
 /* Drops a line from a set of another CPU or node; only the line that was seen is dropped. */
 static inline void nmo_drop(uint32_t *tags, unsigned ways, uint32_t tag)
 {
-    unsigned w = nmo_find(tags, ways, tag);
-    if (w < ways)
-        __atomic_compare_exchange_n(&tags[w], &tag, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    for (unsigned w = 0; w < ways; w++) {
+        uint32_t seen = tag;
+        if (tags[w] == tag)
+            __atomic_compare_exchange_n(&tags[w], &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
 }
 
 static inline void nmo_drop_cpu(struct nmo_cache_model *m, unsigned cpu, uint64_t line, uint32_t tag)
@@ -416,6 +419,15 @@ NMO_INLINE void nmo_rank(uint8_t *ranks, unsigned w, unsigned ways)
     ranks[w] = (uint8_t)(ways - 1);
 }
 
+/* Leaves a line in the first of the ways of match alone. */
+static __attribute__((noinline, cold)) void nmo_drop_second(uint32_t *tags, unsigned match, uint32_t tag)
+{
+    for (match &= match - 1; match; match &= match - 1) {
+        uint32_t seen = tag;
+        __atomic_compare_exchange_n(&tags[__builtin_ctz(match)], &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+}
+
 /* Makes the ranks of a set differ again after two CPUs have changed them at once,
  * keeping their order. Returns the way of the lowest as a bit. */
 static __attribute__((noinline, cold)) unsigned nmo_rank_anew(uint8_t *ranks, unsigned ways)
@@ -448,6 +460,8 @@ NMO_INLINE bool nmo_set_hit(uint32_t *set, uint32_t tag, unsigned ways)
         if (__builtin_expect(old == 0, 0))
             old = nmo_rank_anew(ranks, ways);
         hit = match != 0;
+        if (__builtin_expect((match & (match - 1)) != 0, 0))
+            nmo_drop_second(set, match, tag);
         old = none ? none : old;
         w = (unsigned)__builtin_ctz(hit ? match : old);
     } else {

@@ -135,6 +135,38 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* How often a line is in a node's LLC. */
+static unsigned held(unsigned node, uint64_t line)
+{
+    uint32_t *set = nmo_set_of(&model, NMO_LLC, model.llc + node * model.llc_stride, line, 0, false);
+    unsigned n = 0;
+    for (unsigned w = 0; w < model.ways[NMO_LLC]; w++)
+        n += set[w] == nmo_line_tag(line);
+    return n;
+}
+
+/* A line in a set twice, as two CPUs of a node leave it that miss at once. */
+static void twice(const char *llc)
+{
+    struct nmo_cache_size size[3];
+    build("1K:8", "2K:8", llc, size);
+    unsigned sets = model.sets[NMO_LLC];
+    for (unsigned i = 1; i <= 3; i++)
+        nmo_cache_access(&model, 0, i * sets, false);
+    uint32_t *set = nmo_set_of(&model, NMO_LLC, model.llc, sets, 0, false);
+    set[7] = set[2] = nmo_line_tag(sets);
+    CHECK(held(0, sets) == 3, "%u", held(0, sets));
+    if (model.ways[NMO_LLC] == 16) {
+        nmo_cache_access(&model, 1, sets, false);
+        CHECK(held(0, sets) == 1, "%u after the next access", held(0, sets));
+        set[7] = nmo_line_tag(sets);
+    }
+    nmo_cache_access(&model, 7, sets, true);
+    CHECK(held(0, sets) == 0, "%u outlive another node's store", held(0, sets));
+    munmap(model.dense, model.dense_lines * 4);
+    free(model.l1);
+}
+
 /* All CPUs at once; afterwards, alone, a set of an LLC holds what was used last. */
 static void at_once(void)
 {
@@ -158,29 +190,32 @@ static void at_once(void)
 }
 
 /* Ranks as two CPUs leave them that changed a set at once. */
-static void mended(void)
+static void mended(unsigned ways)
 {
-    uint32_t set[32] __attribute__((aligned(64)));
-    uint8_t *rank = nmo_set_ranks(set, 16);
+    uint32_t set[32] __attribute__((aligned(64))) = {0};
+    uint8_t *rank = nmo_set_ranks(set, ways);
     unsigned seen = 0;
-    for (unsigned w = 0; w < 16; w++) {
+    for (unsigned w = 0; w < ways; w++) {
         set[w] = w + 1;
-        rank[w] = (uint8_t)(w < 2 ? 15 : w);
+        rank[w] = (uint8_t)(w < 2 ? ways - 1 : w);
     }
-    CHECK(!nmo_set_hit(set, 99, 16) && set[2] == 99, "not the least recently used was replaced");
-    for (unsigned w = 0; w < 16; w++)
+    CHECK(!nmo_set_hit(set, 99, ways) && set[2] == 99, "not the least recently used was replaced");
+    for (unsigned w = 0; w < ways; w++)
         seen |= 1u << rank[w];
-    CHECK(seen == 0xffff && rank[2] == 15, "ranks %#x, %u", seen, rank[2]);
+    CHECK(seen == (1u << ways) - 1 && rank[2] == ways - 1, "ranks %#x, %u", seen, rank[2]);
 }
 
 int main(void)
 {
-    mended();
+    mended(8);
+    mended(16);
     same("16K:8", "64K:8", "512K:16"); /* the default */
     same("4K:8", "16K:8", "64K:16");
     same("3K:12", "9K:6", "100K:20");
     same("2K:4", "8K:16", "96K:12");
     same("1K:16", "4K:1", "128K:32");
     at_once();
+    twice("16K:16");
+    twice("15K:20");
     CHECK_END;
 }
