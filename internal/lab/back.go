@@ -123,7 +123,7 @@ func (c *changes) begin(e entry) error {
 		return nil
 	}
 	if err == nil && st.Mode()&(os.ModeDevice|os.ModeNamedPipe|os.ModeSocket) != 0 {
-		return fmt.Errorf("%s: a file in the guest, but no file here: left as it is", e.path)
+		return fmt.Errorf("%s is a pipe, socket or device here: the file of that name from the guest was not copied", e.path)
 	}
 	f, err := os.OpenFile(tempName(e.path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

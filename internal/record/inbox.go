@@ -14,6 +14,9 @@ import (
 // with the most accesses do.
 const keep = 8
 
+// endMessage is what drain sends; processes send other texts with their arenas.
+const endMessage = "end"
+
 // inbox receives the arenas of processes as they start.
 type inbox struct {
 	conn *net.UnixConn
@@ -35,13 +38,13 @@ func listen(path string) (*inbox, error) {
 	return in, nil
 }
 
-// receive takes arenas until a message without one, the connection's deadline or end.
+// receive takes arenas until the message "end", the connection's deadline or end.
 func (in *inbox) receive() {
 	defer close(in.done)
 	text, control := make([]byte, 64), make([]byte, syscall.CmsgSpace(4))
 	for {
-		_, n, _, _, err := in.conn.ReadMsgUnix(text, control)
-		if err != nil || n == 0 {
+		bytes, n, _, _, err := in.conn.ReadMsgUnix(text, control)
+		if err != nil || string(text[:bytes]) == endMessage {
 			return
 		}
 		messages, err := syscall.ParseSocketControlMessage(control[:n])
@@ -103,7 +106,7 @@ func (p *Process) ended() bool {
 func (in *inbox) drain() {
 	in.conn.SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // a closed connection reads no more either
 	if self, err := net.DialUnix("unixgram", nil, in.conn.LocalAddr().(*net.UnixAddr)); err == nil {
-		self.Write([]byte("end")) //nolint:errcheck // the deadline ends the reader, too
+		self.Write([]byte(endMessage)) //nolint:errcheck // the deadline ends the reader, too
 		self.Close()
 	}
 	<-in.done

@@ -159,7 +159,8 @@ static bool is_library(const char *path)
     for (size_t i = 0; i < sizeof language / sizeof *language; i++)
         if (!strncmp(name, language[i], strlen(language[i])))
             return true;
-    return !strncmp(path, "/lib", 4) || !strncmp(path, "/usr/lib", 8);
+    path += !strncmp(path, "/usr/", 5) ? 4 : 0;
+    return !strncmp(path, "/lib/", 5) || !strncmp(path, "/lib32/", 7) || !strncmp(path, "/lib64/", 7);
 }
 
 static struct module *add_module(uint64_t lo, uint64_t hi, const char *path)
