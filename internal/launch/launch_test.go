@@ -342,7 +342,7 @@ func TestOtherProgram(t *testing.T) {
 		{"other name", alone, globalOnly, []string{other}, []string{notOne}, described(t, other)},
 		{"wrapped, other name", wrapped, globalOnly, []string{"env", other},
 			[]string{"its one object is not placed (table in grid.c is not placed: app is not among the program and its libraries); profile this one"},
-			described(t, "/usr/bin/env") + ", which may start " + described(t, other)},
+			described(t, "env") + ", which may start " + described(t, other)},
 		{"no build id, other name", alone, noBuildID, []string{other}, []string{notOne}, described(t, other)},
 		{"may start it", alone, nil, []string{other}, []string{"4 of its 5 objects are placed if it starts that one"}, described(t, other)},
 		{"may start it, two alike", alone, func(p *plan.Plan) { p.Objects[1].Stack = p.Objects[0].Stack }, []string{other},
