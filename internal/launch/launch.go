@@ -100,15 +100,16 @@ func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 		res.warn("this machine has one NUMA node: nothing to place, the program runs as it is")
 		return res, nil
 	}
-	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{}}
+	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{}, hoped: map[int]bool{}}
 	before := len(res.Warnings)
 	for i := range p.Objects {
 		r.object(i, &p.Objects[i])
 	}
+	found, reasons := len(res.Run.Objects)-len(r.hoped), len(res.Warnings)
 	r.dropAmbiguous()
 	res.Placed = len(res.Run.Objects)
-	if res.Placed <= r.hoped && len(p.Objects) > 0 {
-		r.nothingFound(before)
+	if found == 0 && len(p.Objects) > 0 {
+		r.otherProgram(before, reasons)
 	}
 	return res, res.Run.Check()
 }
@@ -124,7 +125,7 @@ type resolver struct {
 	plan    *plan.Plan
 	files   *files
 	modules map[string]int // path → index in Run.Modules
-	hoped   int            // objects of programs that this one may start
+	hoped   map[int]bool   // by ID: objects of a program that this one may start
 }
 
 // left notes that an object is not placed, and why.

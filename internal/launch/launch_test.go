@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -314,48 +315,138 @@ func TestResolveThroughWrapper(t *testing.T) {
 	}
 }
 
-// A plan for another program is refused once, not object by object.
+// A plan for another program is refused once, not object by object; for what may
+// be the plan's program, each object that is left out is named with its reason.
 func TestOtherProgram(t *testing.T) {
-	const gcc = "gcc -g -O0 -fopenmp"
-	app := build(t, t.TempDir(), "app", gcc)
-	m, err := symbol.Open(app)
+	app := build(t, t.TempDir(), "app", "gcc -g -O0 -fopenmp")
+	same, other := empty(t, "app"), empty(t, "other")
+	const alone, wrapped = "app", "env"
+	list := []string{
+		"new_grid:12 < main:27 is not placed: " + same + " was rebuilt", "new_grid:12 < main:27 is not placed: ",
+		"init:17 < main:26 is not placed: ", "init:18 < main:26 is not placed: ", "table in grid.c is not placed: app has no symbol table"}
+	one := list[4:]
+	notOne := "its one object is not placed (table in grid.c is not placed: other has no symbol table); profile this one"
+	for _, c := range []struct {
+		name    string
+		from    string // the plan's command
+		change  func(*plan.Plan)
+		command []string
+		want    []string // the warnings' beginnings; after both names where there is a claim
+		claim   string   // what the plan is said to be for and this to be
+	}{
+		{"same name", alone, globalOnly, []string{same}, one, ""},
+		{"same name, heap", alone, nil, []string{same}, list, ""},
+		{"same name, no build id", alone, noBuildID, []string{same}, one, ""},
+		{"wrapped, rebuilt", wrapped, nil, []string{"env", same}, list, ""},
+		{"wrapped, then started itself", wrapped, nil, []string{same}, list, ""},
+		{"other name", alone, globalOnly, []string{other}, []string{notOne}, described(t, other)},
+		{"wrapped, other name", wrapped, globalOnly, []string{"env", other},
+			[]string{"its one object is not placed (table in grid.c is not placed: app is not among the program and its libraries); profile this one"},
+			described(t, "env") + ", which may start " + described(t, other)},
+		{"no build id, other name", alone, noBuildID, []string{other}, []string{notOne}, described(t, other)},
+		{"may start it", alone, nil, []string{other}, []string{"4 of its 5 objects are placed if it starts that one"}, described(t, other)},
+		{"may start it, two alike", alone, func(p *plan.Plan) { p.Objects[1].Stack = p.Objects[0].Stack }, []string{other},
+			[]string{"2 of its 5 objects are placed if it starts that one", "new_grid:12 < main:27 is not placed: ", "new_grid:12 < main:27 is not placed: "},
+			described(t, other)},
+		{"may start it, one", alone, func(p *plan.Plan) { p.Objects = p.Objects[:1] }, []string{other},
+			[]string{"its one object is placed if it starts that one"}, described(t, other)},
+	} {
+		p := heapPlan(t, app)
+		p.From.Command = []string{c.from, app}
+		p.Objects = append(p.Objects, plan.Entry{Name: "table in grid.c", Kind: "global", Bytes: 1 << 19, Symbol: "table",
+			Module: p.Objects[0].Stack[0].Module, Place: plan.Distribution{Policy: plan.XWise}})
+		if c.change != nil {
+			c.change(p)
+		}
+		res := resolve(t, p, options(t, "4x2", c.command...))
+		if c.claim != "" {
+			m := p.Objects[0].Module
+			if len(p.Objects[0].Stack) > 0 {
+				m = p.Objects[0].Stack[0].Module
+			}
+			c.want[0] = fmt.Sprintf("this plan is for %s, and this is %s: %s", named(m.Name, m.BuildID), c.claim, c.want[0])
+		}
+		if !begin(res.Warnings, c.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, text(res.Warnings), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// globalOnly leaves the plan of TestOtherProgram its global.
+func globalOnly(p *plan.Plan) { p.Objects = p.Objects[4:] }
+
+// noBuildID is globalOnly of a program without a build id.
+func noBuildID(p *plan.Plan) {
+	globalOnly(p)
+	p.Objects[0].Module.BuildID = ""
+}
+
+// empty compiles a program that does nothing.
+func empty(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("gcc", "-xc", "-", "-o", path)
+	cmd.Stdin = strings.NewReader("int main(void) { return 0; }")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return path
+}
+
+// described is a program with its build id, as a warning has it.
+func described(t *testing.T, path string) string {
+	t.Helper()
+	p, err := symbol.Describe(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty := func(name string) string {
-		path := filepath.Join(t.TempDir(), name)
-		cmd := exec.Command("gcc", "-xc", "-", "-o", path)
-		cmd.Stdin = strings.NewReader("int main(void) { return 0; }")
-		if text, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		return path
+	m, err := symbol.Open(p.ELF)
+	if err != nil {
+		t.Fatal(err)
 	}
-	table := plan.Entry{Name: "table in grid.c", Kind: "global", Bytes: 1 << 19, Symbol: "table",
-		Module: plan.Module{Name: "app", BuildID: m.BuildID()}, Place: plan.Distribution{Policy: plan.XWise}}
+	return fmt.Sprintf("%s (build id %.16s)", p.ELF, m.BuildID())
+}
+
+// begin reports whether there are as many warnings as texts, each beginning with its own.
+func begin(warnings []error, texts []string) bool {
+	return slices.EqualFunc(warnings, texts, func(w error, text string) bool { return strings.HasPrefix(w.Error(), text) })
+}
+
+func TestShare(t *testing.T) {
 	for _, c := range []struct {
-		name, program string
-		heap          bool
-		want          string // the one warning, after both names
+		placed, of int
+		want       string
 	}{
-		{"same name", empty("app"), false, "none of its 1 objects is placed (table in grid.c is not placed: app has no symbol table); profile this one"},
-		{"other name", empty("other"), false, "none of its 1 objects is placed (table in grid.c is not placed: other has no symbol table); profile this one"},
-		{"may start it", empty("other"), true, "4 of its 5 objects are placed if it starts that one"},
-		{"same name, heap", empty("app"), true, "none of its 5 objects is placed"},
+		{0, 1, "its one object is not placed"}, {1, 1, "its one object is placed"}, {0, 2, "none of its 2 objects is placed"},
+		{1, 2, "one of its 2 objects is placed"}, {2, 3, "2 of its 3 objects are placed"},
 	} {
-		p := &plan.Plan{Version: plan.Version, From: plan.From{Command: []string{app}, Topology: "4x2", Nodes: 4}, Threads: plan.Threads{Bind: "compact"}}
-		if c.heap {
-			p = heapPlan(t, app)
+		if got := share(c.placed, c.of); got != c.want {
+			t.Errorf("%d of %d: %q, want %q", c.placed, c.of, got, c.want)
 		}
-		p.Objects = append(p.Objects, table)
-		res := resolve(t, p, options(t, "4x2", c.program))
-		this, err := symbol.Open(c.program)
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+// The program is told from libraries by its name alone.
+func TestProgram(t *testing.T) {
+	library, app, planned := plan.Module{Name: "libmine.so.1"}, plan.Module{Name: "my.solver"}, plan.Module{Name: "run"}
+	heap := func(modules ...plan.Module) (e plan.Entry) {
+		for _, m := range modules {
+			e.Stack = append(e.Stack, plan.Frame{Module: m})
 		}
-		want := fmt.Sprintf("this plan is for app (build id %.16s), and this is %s (build id %.16s): %s", m.BuildID(), c.program, this.BuildID(), c.want)
-		if len(res.Warnings) != 1 || !strings.HasPrefix(text(res.Warnings), want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", c.name, text(res.Warnings), want)
+		return e
+	}
+	for _, c := range []struct {
+		objects []plan.Entry
+		want    plan.Module
+	}{
+		{[]plan.Entry{heap(library, app)}, app},
+		{[]plan.Entry{{Module: library}, {Module: app}}, app},
+		{[]plan.Entry{heap(app), heap(library, planned)}, planned},
+		{[]plan.Entry{heap(library)}, planned},
+	} {
+		r := &resolver{plan: &plan.Plan{Objects: c.objects}, files: &files{planned: "run"}}
+		if got := r.program(); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.objects, got.Name, c.want.Name)
 		}
 	}
 }

@@ -2,49 +2,92 @@ package launch
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"numaopt/internal/plan"
 )
 
-// nothingFound warns that no object of the plan is in the files at hand: once,
-// with the programs' names, in place of the warnings for each object, those from
-// number first on. Where it is the very program, those say why.
-func (r *resolver) nothingFound(first int) {
+// otherProgram warns where the command starts another program than the plan is
+// for: once, with both names, in place of the warnings [first, last), which say
+// of each object that it is not there. A program of the plan's name may be that
+// program rebuilt, and then they say what became of each.
+func (r *resolver) otherProgram(first, last int) {
 	meant := r.program()
-	file, how := r.files.find(meant)
-	if how == verySame {
+	if _, how := r.files.find(meant); how == verySame || how == byName {
 		return
 	}
-	if file == nil && len(r.files.programs) > 0 {
-		file, _ = r.files.table.Open(r.files.programs[0])
+	reasons := r.res.Warnings[first:last]
+	what := share(len(r.hoped), len(r.plan.Objects))
+	switch {
+	case len(r.hoped) > 0:
+		what += " if it starts that one"
+	case len(reasons) > 0:
+		what += fmt.Sprintf(" (%v); profile this one", reasons[0])
 	}
-	this := "no ELF program"
-	if file != nil {
-		this = named(file.Path(), file.BuildID())
-	}
-	reasons := r.res.Warnings[first:]
-	r.res.Warnings = r.res.Warnings[:first:first]
-	what := fmt.Sprintf("%d of its %d objects are placed if it starts that one", r.hoped, len(r.plan.Objects))
-	if r.hoped == 0 {
-		what = fmt.Sprintf("none of its %d objects is placed (%v); profile this one", len(r.plan.Objects), reasons[0])
-	}
-	r.res.warn("this plan is for %s, and this is %s: %s", named(meant.Name, meant.BuildID), this, what)
+	claim := fmt.Errorf("this plan is for %s, and this is %s: %s", named(meant.Name, meant.BuildID), r.started(), what)
+	r.res.Warnings = slices.Replace(r.res.Warnings, first, last, claim)
 }
 
-// program is the module of the plan that is the program itself.
+// program is the module of the plan that is the program itself: of the command's
+// name, or else, as a wrapper may have started it, the first that is no library.
 func (r *resolver) program() plan.Module {
-	for i := range r.plan.Objects {
-		e := &r.plan.Objects[i]
-		if e.Module.Name == r.files.planned {
-			return e.Module
-		}
+	program := plan.Module{Name: r.files.planned}
+	found := false
+	for _, e := range r.plan.Objects {
+		modules := []plan.Module{e.Module}
 		for _, f := range e.Stack {
-			if f.Module.Name == r.files.planned {
-				return f.Module
+			modules = append(modules, f.Module)
+		}
+		for _, m := range modules {
+			if m.Name == r.files.planned {
+				return m
+			}
+			if !found && m.Name != "" && !library(m.Name) {
+				program, found = m, true
 			}
 		}
 	}
-	return plan.Module{Name: r.files.planned}
+	return program
+}
+
+// library reports whether a base name is a shared library's.
+func library(name string) bool {
+	return strings.HasSuffix(name, ".so") || strings.Contains(name, ".so.")
+}
+
+// started names the command's program, and what it may start as a wrapper.
+func (r *resolver) started() string {
+	var names []string
+	for _, path := range r.files.programs {
+		id := ""
+		if file, err := r.files.table.Open(path); err == nil {
+			id = file.BuildID()
+		}
+		names = append(names, named(path, id))
+	}
+	switch len(names) {
+	case 0:
+		return "no ELF program"
+	case 1:
+		return names[0]
+	}
+	return names[0] + ", which may start " + strings.Join(names[1:], ", ")
+}
+
+// share says that so many of the plan's objects are placed.
+func share(placed, of int) string {
+	switch {
+	case of == 1 && placed == 1:
+		return "its one object is placed"
+	case of == 1:
+		return "its one object is not placed"
+	case placed == 0:
+		return fmt.Sprintf("none of its %d objects is placed", of)
+	case placed == 1:
+		return fmt.Sprintf("one of its %d objects is placed", of)
+	}
+	return fmt.Sprintf("%d of its %d objects are placed", placed, of)
 }
 
 // named is a file with its build id, for a message.

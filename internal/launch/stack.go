@@ -28,7 +28,7 @@ func (r *resolver) heap(o *runfile.Object, e *plan.Entry) error {
 	if err != nil && r.guessed(e.Stack) {
 		// The program under another name, as was tried, or one that starts it.
 		o.Frames, err = r.byBuildID(e.Stack), nil
-		r.hoped++
+		r.hoped[o.ID] = true
 	}
 	return err
 }
@@ -193,6 +193,7 @@ func (r *resolver) dropAmbiguous() {
 	kept := objects[:0]
 	for i, o := range objects {
 		if drop[i] {
+			delete(r.hoped, o.ID)
 			r.left(&r.plan.Objects[o.ID], "in the rebuilt program it cannot be told from another object of the plan: both may be allocated by the same line")
 			continue
 		}

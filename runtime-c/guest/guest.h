@@ -1,4 +1,4 @@
-/* guest.h: what the three files of the lab guest's init share.
+/* guest.h: what the files of the lab guest's init share.
  *
  * init is process 1 of the four-node guest that `numaopt lab` boots. It mounts
  * the host's files read-only (NFS, served by numaopt itself), lays a fresh
@@ -37,6 +37,11 @@ void nmo_fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretu
 /* To be called at least every second while init waits for something: says
  * NMO_F_BEAT every few seconds, once the host's files have answered. */
 void nmo_beat(void);
+
+/* ---- cpu.c: CPUs that the kernel left off at boot (maxcpus=1) ---- */
+/* Starts the CPU with this `online` file. One that a busy host did not run in time
+ * may start at the next attempt. Returns 0 or a negative errno. */
+int nmo_cpu_start(const char *online);
 
 /* ---- mark.c: stores that the counting plugin sees ---- */
 void nmo_mark_map(void);

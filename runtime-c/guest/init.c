@@ -71,7 +71,6 @@ void nmo_sayf(enum nmo_frame kind, const char *fmt, ...)
 }
 
 #define BEAT_SECONDS 5
-#define CPU_ATTEMPTS 3
 
 /* The question to the host's file server also keeps its connection: Linux closes
  * one that was idle for five minutes, and QEMU's user network does not let it
@@ -138,19 +137,14 @@ static void load_modules(void)
     }
 }
 
-/* Starts the CPUs that the kernel left off at boot (maxcpus=1). One that a busy
- * host did not run in time may start at the next attempt. */
 static void start_cpus(int cpus)
 {
     for (int n = 1; n < cpus; n++) {
         char path[64];
-        int attempt = 0;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/online", n);
-        int fd = open(path, O_WRONLY | O_CLOEXEC);
-        while (write(fd, "1", 1) != 1)
-            if (++attempt == CPU_ATTEMPTS)
-                nmo_fatal("start CPU %d: %s", n, strerror(errno));
-        close(fd);
+        int err = nmo_cpu_start(path);
+        if (err)
+            nmo_fatal("start CPU %d (%s): %s", n, path, strerror(-err));
         nmo_beat();
     }
 }

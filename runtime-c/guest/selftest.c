@@ -28,21 +28,17 @@ static struct {
     char *data;      /* PAGES for each CPU, in CPU order */
 } test;
 
-static void bind_to(long cpu)
+static char *map_pages(int pages)
 {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((size_t)cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
+    return mmap(NULL, (size_t)pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 /* Interrupts all readers and flushes their TLBs, over and over, until the last one
- * has ended: a system call, made without an access to memory, gives this process a
+ * has ended: a system call, made without an access to memory, gives this process the
  * page and takes it again. None of that may add an access to the readers' or lose
  * one. */
-static void disturb(void)
+static void disturb(char *page)
 {
-    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (long turn = 0; turn % 32 != 0 || __atomic_load_n(&test.reading, __ATOMIC_ACQUIRE) > 0; turn++) {
         long number = SYS_madvise;
         __asm__ volatile("syscall"
@@ -56,7 +52,10 @@ static void disturb(void)
 static void *reader(void *arg)
 {
     long cpu = (long)arg;
-    bind_to(cpu);
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET((size_t)cpu, &own);
+    sched_setaffinity(0, sizeof own, &own);
     register volatile const char *p = test.data + cpu * PAGES * 4096l;
     pthread_barrier_wait(&test.ready);
     pthread_barrier_wait(&test.ready); /* the window is open now */
@@ -100,8 +99,9 @@ int nmo_selftest(const char *which, int nodes, int cpus)
     test.nodes = nodes;
     test.cpus = cpus;
     test.reading = n;
-    test.data = mmap(NULL, (size_t)n * PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    int err = test.data == MAP_FAILED ? -errno : place(which);
+    test.data = map_pages(n * PAGES);
+    char *disturbing = map_pages(1);
+    int err = test.data == MAP_FAILED || disturbing == MAP_FAILED ? -errno : place(which);
     if (err) {
         fprintf(stderr, "self-test %s: %s\n", which, strerror(-err));
         return 1;
@@ -113,7 +113,7 @@ int nmo_selftest(const char *which, int nodes, int cpus)
     pthread_barrier_wait(&test.ready);
     nmo_mark(NMO_MARK_PROGRAM_START);
     pthread_barrier_wait(&test.ready);
-    disturb();
+    disturb(disturbing);
     pthread_barrier_wait(&test.done);
     nmo_mark(NMO_MARK_PROGRAM_END);
     for (int c = 0; c < n; c++)

@@ -113,9 +113,12 @@ GOMP_UNCHUNKED(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
 
 typedef void micro_fn(int *gtid, int *btid, ...);
 
-/* Calls fn with n words as arguments. pre: n >= 6. */
+/* Calls fn with n words as arguments. Those that it does not take may be
+ * uninitialised: the caller takes them off. pre: n >= 6. */
 void nmo_call_words(void *fn, size_t n, void *const *words);
-#if defined __x86_64__
+#ifndef __x86_64__
+#error "numaopt's runtime knows how x86-64 passes arguments only"
+#endif
 __asm__(".pushsection .text\n"
         ".type nmo_call_words, @function\n"
         ".hidden nmo_call_words\n"
@@ -150,19 +153,6 @@ __asm__(".pushsection .text\n"
         "    .cfi_endproc\n"
         ".size nmo_call_words, .-nmo_call_words\n"
         ".popsection");
-#else
-/* More arguments than the function has do no harm: the caller takes them off. */
-void nmo_call_words(void *fn, size_t n, void *const *words) {
-    enum { MOST = 256 };
-    void *a[MOST];
-    for (size_t i = 0; i < MOST; i++)
-        a[i] = i < n ? words[i] : NULL;
-#define A4(i) a[i], a[(i) + 1], a[(i) + 2], a[(i) + 3]
-#define A16(i) A4(i), A4((i) + 4), A4((i) + 8), A4((i) + 12)
-#define A64(i) A16(i), A16((i) + 16), A16((i) + 32), A16((i) + 48)
-    ((void (*)(void *, ...))fn)(A64(0), A64(64), A64(128), A64(192));
-}
-#endif
 
 /* Lives on the master's stack for the time of the region. */
 struct kmp_team {

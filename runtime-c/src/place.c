@@ -22,6 +22,7 @@ struct span {
     uint64_t pages;   /* that belong to it */
     uint64_t at;      /* index of the first in the object */
     uint64_t of;      /* pages of the object */
+    bool by_touch;    /* pages that the profile saw touched are made resident */
     unsigned run, touched_run; /* cursors into map and touched */
     uint64_t run_start, touched_start;
 };
@@ -129,13 +130,23 @@ static void refused(long err, const char *object) {
         off = true;
 }
 
-/* Runs of at least so many pages; no more than most + 1 are counted. */
+/* Pages of the run [i, i + n) that nothing but a policy will place. */
+static uint64_t to_place(struct span *s, uint64_t i, uint64_t n) {
+    uint64_t pages = 0;
+    if (!s->by_touch)
+        return n;
+    for (uint64_t j = i; j < i + n; j++)
+        pages += !touched_at(s, j);
+    return pages;
+}
+
+/* Runs with at least so many pages to place; no more than most + 1 are counted. */
 static uint64_t count_runs(struct span *s, uint64_t least, uint64_t most) {
     uint64_t runs = 0;
     int node;
     for (uint64_t i = 0, n; i < s->pages && runs <= most; i += n) {
         n = run_at(s, i, &node);
-        runs += node >= 0 && n >= least;
+        runs += node >= 0 && to_place(s, i, n) >= least;
     }
     return runs;
 }
@@ -149,8 +160,8 @@ static bool fits(struct span *s, uint64_t room) {
     return nmo_sys->unlimited || count_runs(s, 1, room) <= room;
 }
 
-/* Which runs get a policy: those of at least `least` pages, and `spare` of those
- * that are one page shorter. */
+/* Which runs get a policy: those with at least `least` pages to place, and `spare`
+ * of those with one page less. */
 struct largest {
     uint64_t least, spare;
 };
@@ -158,6 +169,8 @@ struct largest {
 /* As many runs as there is room for, the largest. */
 static struct largest largest_in(struct span *s, uint64_t room) {
     uint64_t lo = 1, hi = s->pages + 1;
+    if (fits(s, room))
+        return (struct largest){1, 0};
     while (lo < hi) {
         uint64_t middle = lo + (hi - lo) / 2;
         if (count_runs(s, middle, room) <= room)
@@ -195,10 +208,11 @@ static uint64_t bind_runs(struct span *s, struct largest largest) {
     for (uint64_t i = 0, n; i < s->pages; i += n) {
         int node;
         n = run_at(s, i, &node);
-        if (node < 0)
+        uint64_t pages = node < 0 ? 0 : to_place(s, i, n);
+        if (!pages)
             continue;
-        if (!take(&largest, n)) {
-            left += n;
+        if (!take(&largest, pages)) {
+            left += pages;
             continue;
         }
         long err = nmo_sys->bind(s->page + i * PAGE, n * PAGE, interleave ? NMO_MPOL_INTERLEAVE : NMO_MPOL_PREFERRED,
@@ -219,14 +233,12 @@ static uint64_t bind_runs(struct span *s, struct largest largest) {
 
 /* ---- by touch: where policies would need more ranges than we may add ---- */
 
-static void touch_run(struct span *s, uint64_t i, uint64_t n) {
-    for (uint64_t j = i, k; j < i + n; j = k) {
-        for (k = j; k < i + n && touched_at(s, k); k++) {
-        }
-        if (k > j)
-            nmo_sys->populate(s->page + j * PAGE, (k - j) * PAGE);
-        k += k == j;
-    }
+/* Pages from i on that the plan has on node and the profile saw touched. */
+static uint64_t touched_run(struct span *s, uint64_t i, int node) {
+    uint64_t n = 0;
+    while (i + n < s->pages && node_at(s, i + n) == node && touched_at(s, i + n))
+        n++;
+    return n;
 }
 
 static void populate(struct span *s) {
@@ -238,11 +250,10 @@ static void populate(struct span *s) {
             refused(err, s->object->name);
             return;
         }
-        for (uint64_t i = 0, n; i < s->pages; i += n) {
-            int at;
-            n = run_at(s, i, &at);
-            if (at == node)
-                touch_run(s, i, n);
+        for (uint64_t i = 0, n; i < s->pages; i += n + 1) {
+            n = touched_run(s, i, node);
+            if (n)
+                nmo_sys->populate(s->page + i * PAGE, n * PAGE);
         }
         nmo_sys->prefer(-1, &old);
     }
@@ -324,16 +335,23 @@ static uint64_t fix_resident(struct span *s, struct nmo_object *o, bool ask) {
 
 /* ---- an instance: placed, and read back ---- */
 
-/* How an instance is placed. */
-enum means { BY_POLICY, BY_TOUCH, LARGEST_BY_POLICY };
+/* Is a page that has a place in the plan known to be touched? */
+static bool any_touched(struct span *s) {
+    for (uint64_t i = 0; s->object->ntouched && i < s->pages; i++)
+        if (touched_at(s, i) && node_at(s, i) >= 0)
+            return true;
+    return false;
+}
 
-/* Touching is for pages that the profile saw touched alone, and for memory that
- * may be written. */
-static enum means set_policies(struct span *s, bool writable, uint64_t *runs) {
+/* Gives the runs that there is room for a policy. Where that is not all of them,
+ * pages that the profile saw touched, in memory that may be written, are left to
+ * populate. Returns whether there was room for all; *runs are those that were set. */
+static bool set_policies(struct span *s, bool writable, uint64_t *runs) {
     uint64_t room = room_for_ranges();
-    enum means means = fits(s, room) ? BY_POLICY : writable && s->object->ntouched ? BY_TOUCH : LARGEST_BY_POLICY;
-    *runs = means == BY_TOUCH ? 0 : bind_runs(s, means == BY_POLICY ? (struct largest){1, 0} : largest_in(s, room));
-    return means;
+    bool all = fits(s, room);
+    s->by_touch = !all && writable && any_touched(s);
+    *runs = bind_runs(s, all ? (struct largest){1, 0} : largest_in(s, room));
+    return all;
 }
 
 uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes, uint64_t offset, bool writable) {
@@ -343,11 +361,11 @@ uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes
     __atomic_fetch_add(&object->pages, s.pages, __ATOMIC_RELAXED);
     if (off || !s.pages)
         return 0;
-    enum means means = set_policies(&s, writable, &runs);
+    set_policies(&s, writable, &runs);
     uint64_t found = off ? 0 : fix_resident(&s, object, true);
     bool header = found && s.at == 0; /* the allocator writes in front of the block */
     __atomic_fetch_add(&object->recycled, found - header, __ATOMIC_RELAXED);
-    if (means == BY_TOUCH && !off)
+    if (s.by_touch && !off)
         populate(&s);
     return (uint32_t)runs;
 }
@@ -452,13 +470,13 @@ void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
     object->pages = s.pages;
     uint64_t runs;
     bool writable = !in_relro(in, s.page) && !in_relro(in, s.page + (s.pages - 1) * PAGE);
-    enum means means = set_policies(&s, writable, &runs);
+    bool all = set_policies(&s, writable, &runs);
     object->ranges = (uint32_t)runs;
     if (off)
         return;
-    if (means == BY_POLICY)
+    if (all)
         own_file_pages(&s, in, segment->file_hi);
     fix_resident(&s, object, false);
-    if (means == BY_TOUCH)
+    if (s.by_touch)
         populate(&s);
 }
