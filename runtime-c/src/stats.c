@@ -130,6 +130,36 @@ static void write_summary(void) {
     nmo_sys_unmap(text.to, bytes);
 }
 
+/* Whether every file that names the object is in this process. */
+static bool nameable(const struct nmo_object *o) {
+    if (o->kind == NMO_GLOBAL)
+        return nmo_run.modules[o->module].loaded;
+    for (unsigned i = 0; i < o->nframes; i++)
+        if (!nmo_run.modules[o->frames[i].module].loaded)
+            return false;
+    return true;
+}
+
+/* Names what the plan places and this run of the program never made. */
+static void warn_missing(void) {
+    enum { NAMED = 4 };
+    NMO_TEXT(text, 300);
+    int missing = 0;
+    for (int i = 0; i < nmo_run.nobjects && !forked; i++) {
+        const struct nmo_object *o = &nmo_run.objects[i];
+        if (o->instances || !nameable(o))
+            continue;
+        if (missing < NAMED)
+            nmo_text_add(&text, missing ? ", " : "");
+        if (missing++ < NAMED)
+            nmo_text_add(&text, o->name);
+    }
+    if (missing > NAMED)
+        nmo_text_add(&text, ", and others");
+    if (missing)
+        nmo_warn("in the plan, but not met in this run of the program", nmo_text_end(&text));
+}
+
 static bool nothing_to_say(void) {
     for (int i = 0; i < nmo_run.nobjects; i++)
         if (nmo_run.objects[i].instances)
@@ -152,6 +182,7 @@ bool nmo_stats_finish(void) {
     if (nmo_run.nobjects) {
         nmo_live_each(end_block);
         end_globals();
+        warn_missing();
     }
     if (forked && nothing_to_say())
         ;
