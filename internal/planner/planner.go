@@ -44,6 +44,7 @@ import (
 	"slices"
 
 	"numaopt/internal/access"
+	"numaopt/internal/classify"
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
@@ -113,6 +114,9 @@ type Result struct {
 	// Before and After are the accesses with a known home as profiled and as
 	// predicted; Best is with every page on the node that uses it most.
 	Before, After, Best Split
+	// Same is After if the same threads do the same work in each run, where it is
+	// only guessed that they do not.
+	Same Split
 	// AllLevels is true where accesses of all levels were counted for want of
 	// DRAM accesses.
 	AllLevels bool
@@ -158,8 +162,10 @@ type Decision struct {
 	Accesses, Before, After, Best uint64
 	// Serial is the part of Best that the main thread makes outside loops.
 	Serial uint64
-	// Chance is the part of Accesses by work that is handed out at run time.
-	Chance uint64
+	// Chance is the part of Accesses by work that is handed out at run time,
+	// Evidence what says so of most of it.
+	Chance   uint64
+	Evidence classify.Evidence
 	// Place is what the plan does with it, Reason why.
 	Place, Reason string
 }
@@ -185,7 +191,11 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	}
 	drop := d.limit(groups)
 	d.balance(groups)
-	r := &Result{AllLevels: d.allLevels, Before: d.split(nil, false), After: d.split(groups, false), Best: d.split(nil, true)}
+	r := &Result{AllLevels: d.allLevels}
+	d.table = d.same
+	r.Same = d.split(groups, false)
+	d.predict(groups)
+	r.Before, r.After, r.Best = d.split(nil, false), d.split(groups, false), d.split(nil, true)
 	r.Plan = &plan.Plan{
 		Version: plan.Version,
 		From: plan.From{
@@ -196,7 +206,7 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 		Objects: d.entries(groups),
 	}
 	r.Decisions = d.decisions(groups)
-	r.Warnings = d.warnings()
+	r.Warnings = d.warnings(r)
 	r.Plan.Notes = append(append([]string(nil), r.Warnings...), d.notes(r, groups, drop)...)
 	d.inAccesses(r)
 	if err := r.Plan.Check(); err != nil {
