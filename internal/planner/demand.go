@@ -99,7 +99,11 @@ func (d *demand) count(in []bool, allLevels bool) {
 	}
 	serial := access.SerialCode(d.p)
 	counts := func(r *profile.Row) bool { return allLevels || r.Level == profile.DRAM }
-	d.chance, d.grain = classify.FindChance(d.p, d.opt.Again, counts), 1
+	again := make([]*profile.Profile, len(d.opt.Again))
+	for i, f := range d.opt.Again {
+		again[i] = f.Profile
+	}
+	d.chance, d.grain = classify.FindChance(d.p, again, counts), 1
 	if d.chance.Any() {
 		d.grain = fineGrain
 	}

@@ -32,7 +32,7 @@ func (d *demand) warnings(r *Result) []string {
 	if run.OtherAccesses > d.known/d.grain {
 		w = append(w, fmt.Sprintf("%d other processes of the run are not in the profile", run.Processes-1))
 	}
-	return append(w, d.dealtWork(r)...)
+	return append(append(w, d.missingPages()...), d.dealtWork(r)...)
 }
 
 // notes say what the plan does not do, and why.

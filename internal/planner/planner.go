@@ -41,7 +41,6 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 
 	"numaopt/internal/access"
 	"numaopt/internal/classify"
@@ -95,7 +94,7 @@ type Options struct {
 	MaxEntries, MaxInstances int
 	// Again is profiles of further runs of the same program on the same machine.
 	// What they do not repeat is chance, see classify.FindChance.
-	Again []*profile.Profile
+	Again []Further
 	// Profile is the checksum of the profile's file, kept in the plan.
 	Profile string
 }
@@ -176,13 +175,14 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	if memoryNodes(p) < 2 {
 		return nil, topo.ErrOneNode
 	}
-	for _, again := range opt.Again {
-		if err := sameProgram(p, again); err != nil {
-			return nil, err
-		}
+	if err := checkAgain(p, &opt); err != nil {
+		return nil, err
 	}
 	d, err := newDemand(p, opt)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.counterparts(); err != nil {
 		return nil, err
 	}
 	groups := d.groups()
@@ -200,6 +200,7 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 		Version: plan.Version,
 		From: plan.From{
 			Command: p.Run.Command, Topology: p.Run.Topology.String(), Nodes: d.n, Only: opt.Only, Profile: opt.Profile,
+			Again: checksums(opt.Again),
 		},
 		Predict: plan.Predict{RemoteBefore: round(r.Before.RemotePct()), RemoteAfter: round(r.After.RemotePct())},
 		Threads: plan.Threads{Bind: bindOf(p)},
@@ -215,6 +216,13 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	return r, nil
 }
 
+func checksums(list []Further) (sums []string) {
+	for _, f := range list {
+		sums = append(sums, f.Checksum)
+	}
+	return sums
+}
+
 func memoryNodes(p *profile.Profile) int {
 	n := 0
 	for _, node := range p.Run.Topology.Nodes {
@@ -223,19 +231,6 @@ func memoryNodes(p *profile.Profile) int {
 		}
 	}
 	return n
-}
-
-// sameProgram is why two profiles cannot be of runs that should repeat each
-// other; nil if they can.
-func sameProgram(p, again *profile.Profile) error {
-	a, b := &p.Run, &again.Run
-	switch {
-	case !slices.Equal(a.Command, b.Command):
-		return fmt.Errorf("further profile: it is of %q, the first of %q; give profiles of one command", b.Command, a.Command)
-	case a.Topology.String() != b.Topology.String() || a.Bind != b.Bind:
-		return fmt.Errorf("further profile: it is of %v, bound %s, the first of %v, bound %s; give profiles of one machine and binding", b.Topology, b.Bind, a.Topology, a.Bind)
-	}
-	return nil
 }
 
 func bindOf(p *profile.Profile) string {
