@@ -143,6 +143,7 @@ type Object struct {
 	// Dynamic is the share of DRAMAccesses by work that is handed out at run time:
 	// the next run makes them from other nodes, and BestPlacement is of this run.
 	Dynamic           Pct      `json:"dynamic_dram_pct"`
+	known             Pct      // the part of Dynamic that OpenMP's runtime knows
 	Store             Pct      `json:"store_pct"`
 	NonShared         Pct      `json:"non_shared_pct"`
 	SingleThread      Pct      `json:"single_thread_pct"`
