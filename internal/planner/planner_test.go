@@ -678,6 +678,7 @@ func TestGuess(t *testing.T) {
 	}{
 		{"serial initialisation", guess(func(int) string { return "0!1" }), 1, 60, 1, "if its work is handed out at run time, as it looks", "as well as pages can be"},
 		{"a good part of it serial", guess(func(int) string { return "0!300" }), 1, 60, 26, "", ""},
+		{"half of it serial: more to lose than a guess is worth", guess(func(int) string { return "0!500" }), 0, -70, 70, "", ""},
 		{"the main thread uses it as much", guess(func(int) string { return "0!800" }), 0, -60, 60, "", ""},
 		{"touched by its user", guess(home), 0, -1, 1, "", "as well as pages can be, and"},
 		{"touched by another thread", guess(func(user int) string { return fmt.Sprint((user/2 + 1) % 4) }), 1, 60, 1, "", ""},
