@@ -46,6 +46,13 @@ func TestThreadPool(t *testing.T) {
 				t.Errorf("%s, dynamic %v: %q in\n%s", c.kind, c.dynamic, hasNot, text)
 			}
 		}
+		var table strings.Builder
+		if err := WriteText(&table, r, TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(table.String(), "dynamic?"); got != (c.kind == profile.Function) {
+			t.Errorf("%s, dynamic %v: a guess in the table: %v", c.kind, c.dynamic, got)
+		}
 		chance := c.dynamic || c.kind == profile.Function
 		if o := r.Objects[0]; (o.Dynamic > 90) != chance || r.Loops[0].Dynamic != chance {
 			t.Errorf("%s, dynamic %v: object %v, loop %v", c.kind, c.dynamic, o.Dynamic, r.Loops[0].Dynamic)
