@@ -222,7 +222,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		}
 		switch len(g.chosen) {
 		case 0:
-			if x.luck() {
+			if x.luck() && x.Reason != beyond {
 				x.Reason = unplaced[x.Evidence]
 			}
 		case 1:
