@@ -42,8 +42,11 @@ why it is there and what it is predicted to change. What no placement can help i
 said in its notes.
 
 Programs that hand out work at run time (thread pools, job queues) use other pages
-from other nodes in each run. Given further profiles of the same command, plan
-measures what repeats and places only that; from one profile it has to guess.
+from other nodes in each run. Given further profiles, plan measures what repeats and
+places only that; from one profile it has to guess. They must be of other runs of
+the same command and build, with as many threads, on the same topology, with the
+same binding and period; a run of which most code has no counterpart is refused, and
+one of which most pages have none is warned of.
 
 --schema prints the JSON schema of the file.`,
 		Example: `  numaopt plan app.nprof -o app.plan.yaml
@@ -89,11 +92,11 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	}
 	opt.planner.Profile = sum
 	for _, path := range opt.again {
-		again, err := profile.ReadFile(path)
+		again, sum, err := profile.ReadFileSum(path)
 		if err != nil {
 			return err
 		}
-		opt.planner.Again = append(opt.planner.Again, again)
+		opt.planner.Again = append(opt.planner.Again, planner.Further{File: path, Checksum: sum, Profile: again})
 	}
 	r, err := planner.Build(p, opt.planner)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -134,22 +135,34 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// TestPlanAgain: a further profile of the same command is compared, one of another
-// is refused.
+// TestPlanAgain: a further profile of the same command is compared and recorded,
+// the same one and one of another command are refused by name.
 func TestPlanAgain(t *testing.T) {
 	again := filepath.Join(t.TempDir(), "again.nprof")
-	p := serialInit()
-	for i, c := range []struct {
-		command string
-		code    int
-		want    string
-	}{{p.Run.Command[0], 0, "66.6 % -> 0.1 % predicted"}, {"./other", exitUsage, "give profiles of one command"}} {
-		p.Run.Command = []string{c.command, "100"}
+	for _, c := range []struct {
+		change func(*profile.Run)
+		code   int
+		want   string
+	}{
+		{func(r *profile.Run) { r.Start = time.Unix(1e9, 0) }, 0, "66.6 % -> 0.1 % predicted"},
+		{func(*profile.Run) {}, exitUsage, again + ": it is of the same run"},
+		{func(r *profile.Run) { r.Command = []string{"./other"} }, exitUsage, again + ": it is of"},
+	} {
+		p := serialInit()
+		c.change(&p.Run)
 		if err := profile.WriteFile(again, p); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, errs := planCase(t, serialInit(), again); code != c.code || !strings.Contains(errs, c.want) {
-			t.Errorf("%d: exit status %d, stderr %q", i, code, errs)
+		code, out, errs := planCase(t, serialInit(), again)
+		if code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit status %d, stderr %q", c.want, code, errs)
+		}
+		if code != 0 {
+			continue
+		}
+		_, sum, _ := profile.ReadFileSum(again)
+		if got, err := plan.Read(strings.NewReader(out)); err != nil || len(got.From.Again) != 1 || got.From.Again[0] != sum {
+			t.Errorf("%v, from %+v", err, got.From)
 		}
 	}
 }

@@ -23,8 +23,36 @@ type Chance struct {
 	Chunks map[Part]int
 	// Measured is true where further runs were compared.
 	Measured bool
-	repeat   map[Part]float64
-	p        *profile.Profile
+	// Missing is what each of them lacks, in their order.
+	Missing []Missing
+	repeat  map[Part]float64
+	p       *profile.Profile
+}
+
+// Missing is what a further run has no counterpart of, as shares in [0,1] of the
+// accesses that may be chance: those to pages that it did not use in the region,
+// and of these those of regions that it did not enter at all.
+type Missing struct{ Pages, Regions float64 }
+
+// Evidence is what says that a part is chance.
+type Evidence int
+
+// The kinds of evidence.
+const (
+	Guessed   Evidence = iota // the pages of one run look like it
+	Known                     // OpenMP's runtime hands the work out
+	Different                 // further runs were different
+)
+
+// Evidence is what says so of the parts of region that are chance.
+func (c *Chance) Evidence(region int) Evidence {
+	switch {
+	case c.p.Regions[region].Dynamic:
+		return Known
+	case c.Measured:
+		return Different
+	}
+	return Guessed
 }
 
 // FindChance judges the rows of p that count. With further runs of the same
@@ -32,20 +60,18 @@ type Chance struct {
 // of another run as they agree with themselves, all of it does; where no more
 // than any two pages of the part would, nothing does.
 //
-// Without, a loop that the runtime knows to hand out its work is chance, and so
-// are pages that threads outside loops use in an order that looks like dealt
-// cards: threads of a pool that take jobs from a queue. Irregular static parts,
-// such as a hashed graph's, look the same; a second run tells them apart.
+// A loop that the runtime knows to hand out its work is chance however many runs
+// agree. Without further runs, so are pages that threads outside loops use in an
+// order that looks like dealt cards: threads of a pool that take jobs from a
+// queue. Irregular static parts, such as a hashed graph's, look the same; a
+// second run tells them apart.
 func FindChance(p *profile.Profile, again []*profile.Profile, counts func(*profile.Row) bool) *Chance {
 	_, of := access.Groups(p)
 	c := &Chance{Group: of, Chunks: make(map[Part]int), Measured: len(again) > 0, repeat: make(map[Part]float64), p: p}
 	uses := c.uses(counts, c.Measured)
 	for part, pages := range uses {
 		owners := chunks(pages)
-		switch {
-		case c.Measured:
-			c.repeat[part] = 0 // until measured
-		case p.Regions[part.Region].Dynamic && !madeForThreads(pages), looksDealt(owners):
+		if p.Regions[part.Region].Dynamic && !madeForThreads(pages) || !c.Measured && looksDealt(owners) {
 			c.repeat[part] = 0
 		}
 		c.Chunks[part] = len(owners)
@@ -339,15 +365,25 @@ func (c *Chance) measure(mine map[Part][]pageUse, again []*profile.Profile, coun
 	for _, q := range again {
 		_, of := access.Groups(q)
 		other := byName(&Chance{Group: of, p: q}, counts)
-		for part, pages := range mine {
-			sums[part].add(pages, other[names[part.Region]], objects)
+		var all, pages, regions float64
+		for part, uses := range mine {
+			from := other[names[part.Region]]
+			total, missing := sums[part].add(uses, from, objects)
+			all += total
+			pages += missing
+			if from == nil {
+				regions += total
+			}
 		}
+		all = max(1, all)
+		c.Missing = append(c.Missing, Missing{pages / all, regions / all})
 	}
 	for part, sum := range sums {
+		if _, known := c.repeat[part]; known {
+			continue
+		}
 		if share := sum.repeats(); share < 1 {
 			c.repeat[part] = share
-		} else {
-			delete(c.repeat, part)
 		}
 	}
 }
@@ -374,16 +410,17 @@ func byName(c *Chance, counts func(*profile.Row) bool) map[string]map[pageName][
 }
 
 // add compares the pages of a part with those of the same region in another run.
-// A page that the other run does not have agrees by chance.
-func (a *agreement) add(pages []pageUse, other map[pageName][]float64, objects []string) {
+// A page that the other run does not have agrees by chance. It returns the
+// accesses to all pages and to those that the other run does not have.
+func (a *agreement) add(pages []pageUse, other map[pageName][]float64, objects []string) (all, missing float64) {
 	mean := make([]float64, len(pages[0].nodes))
-	var all float64
 	for i := range pages {
 		w := float64(pages[i].all)
 		all += w
 		from := other[pageName{objects[pages[i].object], pages[i].index}]
 		if from == nil {
 			from = pages[i].nodes
+			missing += w
 		}
 		for n := range mean {
 			mean[n] += w * from[n]
@@ -405,6 +442,7 @@ func (a *agreement) add(pages []pageUse, other map[pageName][]float64, objects [
 			a.within += w * (dot(u.nodes, u.nodes) + dot(from, from)) / 2
 		}
 	}
+	return all, missing
 }
 
 func dot(a, b []float64) (sum float64) {

@@ -180,3 +180,42 @@ func TestFindChanceOpenMP(t *testing.T) {
 		}
 	}
 }
+
+// TestFindChanceKnown: a loop that OpenMP hands out is chance even where two runs
+// happen to agree.
+func TestFindChanceKnown(t *testing.T) {
+	p := run(512, func(i int) int { return i / 64 })
+	p.Regions[profiletest.Work].Kind = profile.Loop
+	p.Regions[profiletest.Work].Dynamic = true
+	chance := FindChance(p, []*profile.Profile{p}, func(*profile.Row) bool { return true })
+	for i := range p.Rows {
+		if r := &p.Rows[i]; r.Region == profiletest.Work && chance.Repeats(r) != 0 {
+			t.Fatalf("repeats %v, want 0", chance.Repeats(r))
+		}
+	}
+	if got := chance.Evidence(profiletest.Work); got != Known {
+		t.Errorf("evidence %v, want %v", got, Known)
+	}
+}
+
+// TestMissing: what the further run lacks is told apart from what differs.
+func TestMissing(t *testing.T) {
+	block := func(i int) int { return i / 64 }
+	half, other := run(256, block), run(512, block)
+	other.Regions[profiletest.Work].Name = "another"
+	for _, c := range []struct {
+		name  string
+		again *profile.Profile
+		want  Missing
+	}{
+		{"same", run(512, block), Missing{}},
+		{"half of the pages", half, Missing{Pages: 0.5}},
+		{"another region", other, Missing{Pages: 1, Regions: 1}},
+	} {
+		counts := func(r *profile.Row) bool { return r.Region == profiletest.Work }
+		got := FindChance(run(512, block), []*profile.Profile{c.again}, counts).Missing
+		if len(got) != 1 || math.Abs(got[0].Pages-c.want.Pages) > 0.01 || math.Abs(got[0].Regions-c.want.Regions) > 0.01 {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}

@@ -35,6 +35,9 @@ type From struct {
 	Nodes    int      `yaml:"nodes"`
 	Only     []string `yaml:"only,omitempty,flow"`
 	Profile  string   `yaml:"profile"` // checksum of the profile file
+	// Again is the checksums of profiles of further runs, by which was measured
+	// what repeats; empty is none.
+	Again []string `yaml:"again,omitempty,flow"`
 }
 
 // Predict is a prediction in per cent of DRAM accesses with a known home.

@@ -18,7 +18,7 @@ func whole() *Plan {
 	return &Plan{
 		Version: Version,
 		From: From{Command: []string{"./app", "-n", "100", "a: b", "*x", ""}, Topology: "4x2", Nodes: 4,
-			Only: []string{"solve", "grid.c:42"}, Profile: "f00d"},
+			Only: []string{"solve", "grid.c:42"}, Profile: "f00d", Again: []string{"beef", "cafe"}},
 		Predict: Predict{74.91, 1.5},
 		Threads: Threads{Bind: "compact"},
 		Objects: []Entry{{
@@ -134,7 +134,7 @@ func TestReadErrors(t *testing.T) {
 		{"bad block", edit("block: 8KiB", "block: 5000"), "not a multiple of the page"},
 		{"same twice", edit("first: 2", "first: 1"), "an entry above it (rows.c:7 (main)) places the same memory"},
 		{"other policy's field", edit("policy: x-wise", "policy: x-wise\n    node: 1"), `policy "x-wise" has no node`},
-		{"duplicate key", edit("threads:", "threads:\n  bind: none\nthreads:"), "line 17: "},
+		{"duplicate key", edit("threads:", "threads:\n  bind: none\nthreads:"), "line 18: "},
 		{"tab", edit("threads:", "\tthreads:"), "line "},
 		{"nodes", edit("topology: 4x2", "topology: 2x4"), "topology 2x4 has 2 nodes, but nodes is 4"},
 	} {

@@ -56,11 +56,6 @@ func (d *demand) interleave(g *group, load []uint64) (unit, []uint64, bool) {
 	if len(users) < 2 || u.pages < 2 || u.all < 10*d.opt.PlaceCost*uint64(len(u.objects)) {
 		return u, nil, false
 	}
-	for i := range u.cells {
-		if c := &u.cells[i]; c.home >= 0 {
-			u.after += c.all - mean(c.use, users)
-		}
-	}
 	for _, n := range users {
 		after[n] += u.all / uint64(len(users))
 	}
@@ -68,6 +63,7 @@ func (d *demand) interleave(g *group, load []uint64) (unit, []uint64, bool) {
 	if len(users) < d.n {
 		u.place.Nodes = users
 	}
+	u.after = d.evaluate(&u, u.place)
 	return u, after, u.after <= u.before
 }
 

@@ -15,8 +15,11 @@ type demand struct {
 	p   *profile.Profile
 	opt Options
 	n   int // nodes
-	// use[page*n+node] is the accesses that count, by page of the profile.
-	use []uint64
+	// table is the one in force: to choose by, then to predict by, see count.
+	table
+	// expected divides all that is chance among the nodes; same counts what is
+	// only guessed to be chance as if the same threads did the same work in each run.
+	expected, same table
 	// serial is the part of use that the main thread makes outside loops.
 	serial    []uint64
 	allLevels bool
@@ -25,15 +28,36 @@ type demand struct {
 	stacks   [][]plan.Frame // by site, as a plan names it
 	canHold  []bool         // node has memory
 	known    uint64         // accesses to pages with a known home
-	// stay[page] is the accesses that are local where the page is left to first
-	// touch: use of its home, but for dynamic loops, see dynamic.go.
-	stay []uint64
 	// grain is how many units all of these count for one access: 1, or more where
 	// accesses are divided among nodes.
 	grain  uint64
 	chance *classify.Chance
-	// dealt is the accesses that are chance, by region, and luck by page.
-	dealt, luck []uint64
+	// dealt is the accesses that are chance, by region, and luck by evidence and
+	// page.
+	dealt []uint64
+	luck  [classify.Different + 1][]uint64
+}
+
+// table is accesses by page of the profile.
+type table struct {
+	// use[page*n+node] is the accesses that count.
+	use []uint64
+	// stay[page] is the accesses that are local where the page is left to first
+	// touch: use of its home, but for what is chance, see dynamic.go.
+	stay []uint64
+}
+
+func (d *demand) newTable() table {
+	return table{make([]uint64, d.n*len(d.p.Pages)), make([]uint64, len(d.p.Pages))}
+}
+
+// add counts the accesses of r.
+func (d *demand) add(t table, r *profile.Row, count uint64) {
+	node := d.p.Threads[r.Thread].Node
+	t.use[r.Page*d.n+int(node)] += count
+	if d.p.Pages[r.Page].Home == node {
+		t.stay[r.Page] += count
+	}
 }
 
 func newDemand(p *profile.Profile, opt Options) (*demand, error) {
@@ -65,13 +89,21 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	return d, nil
 }
 
-// count fills use and known from the rows of the regions in; nil is all.
+// count fills the tables and known from the rows of the regions in; nil is all.
+// The table to choose by is left in force.
 func (d *demand) count(in []bool, allLevels bool) {
-	d.use, d.serial, d.known = make([]uint64, d.n*len(d.p.Pages)), make([]uint64, d.n*len(d.p.Pages)), 0
-	d.stay, d.luck, d.dealt = make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Regions))
+	d.expected, d.same, d.serial, d.known = d.newTable(), d.newTable(), make([]uint64, d.n*len(d.p.Pages)), 0
+	d.dealt = make([]uint64, len(d.p.Regions))
+	for i := range d.luck {
+		d.luck[i] = make([]uint64, len(d.p.Pages))
+	}
 	serial := access.SerialCode(d.p)
 	counts := func(r *profile.Row) bool { return allLevels || r.Level == profile.DRAM }
-	d.chance, d.grain = classify.FindChance(d.p, d.opt.Again, counts), 1
+	again := make([]*profile.Profile, len(d.opt.Again))
+	for i, f := range d.opt.Again {
+		again[i] = f.Profile
+	}
+	d.chance, d.grain = classify.FindChance(d.p, again, counts), 1
 	if d.chance.Any() {
 		d.grain = fineGrain
 	}
@@ -81,28 +113,35 @@ func (d *demand) count(in []bool, allLevels bool) {
 		if !counts(r) || in != nil && !in[r.Region] {
 			continue
 		}
-		node, home, count := int(d.p.Threads[r.Thread].Node), d.p.Pages[r.Page].Home, r.Count*d.grain
-		if home != topo.Unknown {
+		node, count := int(d.p.Threads[r.Thread].Node), r.Count*d.grain
+		if d.p.Pages[r.Page].Home != topo.Unknown {
 			d.known += count
 		}
+		same := count
 		if repeats := d.chance.Repeats(r); repeats < 1 {
 			sure := uint64(repeats * float64(count))
 			dealt.add(r, node, count-sure)
 			count = sure
+			if d.chance.Evidence(r.Region) != classify.Guessed {
+				same = sure
+			}
 		}
-		d.use[r.Page*d.n+node] += count
+		d.add(d.expected, r, count)
+		d.add(d.same, r, same)
 		if serial(r) {
 			d.serial[r.Page*d.n+node] += count
 		}
-		if home == d.p.Threads[r.Thread].Node {
-			d.stay[r.Page] += count
-		}
 	}
 	dealt.spread()
+	d.table = d.choice()
 }
 
 // page is the accesses to page i of the profile, by node.
-func (d *demand) page(i int) []uint64 { return access.Use{Nodes: d.n, DRAM: d.use}.Page(i) }
+func (d *demand) page(i int) []uint64 { return d.of(d.table, i) }
+
+func (d *demand) of(t table, page int) []uint64 {
+	return access.Use{Nodes: d.n, DRAM: t.use}.Page(page)
+}
 
 // cell is one page of a unit that somebody used: page of pages in the sense of
 // Distribution.Home.

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"numaopt/internal/access"
 	"numaopt/internal/classify"
 	"numaopt/internal/profile"
+	"numaopt/internal/units"
 )
 
 // What hands out its work while it runs gives each page to another thread in each
@@ -18,7 +20,8 @@ import (
 // accesses to a page are divided among the nodes as all of them are. A page that
 // is left to first touch may follow its work: its local accesses are those that
 // the pages of its group and home have on average. What is chance and how much of
-// it, classify.FindChance says.
+// it, classify.FindChance says. Where it only guesses, some pages are placed as if
+// it was wrong, see choice; the prediction is as if it was right.
 
 // fineGrain keeps small numbers of accesses divisible among up to 64 nodes.
 const fineGrain = 64
@@ -62,7 +65,7 @@ func (c *dealt) add(r *profile.Row, node int, count uint64) {
 		c.local[h] += count
 	}
 	c.d.dealt[r.Region] += count
-	c.d.luck[r.Page] += count
+	c.d.luck[c.d.chance.Evidence(r.Region)][r.Page] += count
 }
 
 // even makes the nodes' use of a group equal where it differs by no more than it
@@ -92,26 +95,99 @@ func even(nodes []uint64, chunks int) {
 	}
 }
 
-// spread adds what was collected to the demand's use and stay.
+// spread adds what was collected to the demand's tables: what is guessed to that
+// of what is expected only.
 func (c *dealt) spread() {
 	for part, nodes := range c.nodes {
 		even(nodes, c.d.chance.Chunks[part])
 	}
 	for at, count := range c.pages { // sums: the order does not matter
-		part, h := c.keys(at)
-		use := c.d.page(at.page)
-		nodes := c.nodes[part]
-		rest, all, most := count, sum(nodes), 0
-		for n, w := range nodes {
-			part := share(count, w, all)
-			use[n] += part
-			rest -= part
-			if w > nodes[most] {
-				most = n
-			}
+		c.divide(c.d.expected, at, count)
+		if c.d.chance.Evidence(at.region) != classify.Guessed {
+			c.divide(c.d.same, at, count)
 		}
-		use[most] += rest
-		c.d.stay[at.page] += share(count, c.local[h], c.all[h])
+	}
+}
+
+// divide adds count accesses to t as the nodes use all of their part.
+func (c *dealt) divide(t table, at pagePart, count uint64) {
+	part, h := c.keys(at)
+	use, nodes := c.d.of(t, at.page), c.nodes[part]
+	rest, all, most := count, sum(nodes), 0
+	for n, w := range nodes {
+		its := share(count, w, all)
+		use[n] += its
+		rest -= its
+		if w > nodes[most] {
+			most = n
+		}
+	}
+	use[most] += rest
+	t.stay[at.page] += share(count, c.local[h], c.all[h])
+}
+
+// choice is the table to choose places by: what is expected, but for pages that
+// gain by being where they were used in this run, see free.
+func (d *demand) choice() table {
+	t := table{slices.Clone(d.expected.use), slices.Clone(d.expected.stay)}
+	serial := d.serialFirst()
+	for i := range d.p.Pages {
+		if d.free(i, serial(&d.p.Pages[i])) {
+			copy(d.of(t, i), d.of(d.same, i))
+			t.stay[i] = d.same.stay[i]
+		}
+	}
+	return t
+}
+
+// free reports whether page i, whose use is guessed to be chance, should be where
+// it was used in this run all the same. That is so where its home has nothing to
+// do with its use: it was first touched serially, or on a node that is not among
+// its users. If the guess is right, what is chance is as local there as anywhere,
+// but what the main thread does to the page is not, and some nodes take more work
+// than others: it must not lose more than half of what it gains if the guess is
+// wrong, which it seldom is. Pages that one of their users touched first follow
+// their work, and stay.
+func (d *demand) free(i int, serial bool) bool {
+	home, use := int(d.p.Pages[i].Home), d.of(d.same, i)
+	if home < 0 || d.luck[classify.Guessed][i] == 0 || !serial && use[home] > 0 {
+		return false
+	}
+	best := d.best(use, home)
+	gain := use[best] - min(use[best], d.same.stay[i])
+	there := d.of(d.expected, i)[best]
+	loss := d.expected.stay[i] - min(d.expected.stay[i], there)
+	return 2*loss <= gain
+}
+
+// serialFirst tells whether serial code touched a page first.
+func (d *demand) serialFirst() func(*profile.Page) bool {
+	serial := access.SerialRegions(d.p)
+	return func(pg *profile.Page) bool {
+		return pg.Thread >= 0 && d.p.Threads[pg.Thread].Rank == 0 && (pg.Serial && pg.Region < 0 || pg.Region >= 0 && serial[pg.Region])
+	}
+}
+
+// predict turns the figures of groups, by which they were chosen, into those that
+// are expected.
+func (d *demand) predict(groups []group) {
+	d.table = d.expected
+	renew := func(cells []cell) {
+		for i := range cells {
+			c := &cells[i]
+			c.use, c.stay = d.page(c.profile), d.stay[c.profile]
+		}
+	}
+	for i := range groups {
+		g := &groups[i]
+		renew(g.cells)
+		for k := range g.chosen {
+			u := &g.chosen[k]
+			u.gain = u.saves()
+			renew(u.cells)
+			u.before, _, u.all = d.totals(u.cells)
+			u.after = d.evaluate(u, u.place)
+		}
 	}
 }
 
@@ -124,46 +200,51 @@ func share(count, part, all uint64) uint64 {
 
 // dealtWork warns of work that is handed out while the program runs, where it
 // makes a considerable part of the accesses.
-func (d *demand) dealtWork() []string {
-	order := make([]int, 0, len(d.dealt))
-	var loops, rest uint64
+func (d *demand) dealtWork(r *Result) []string {
+	var all [classify.Different + 1]uint64
+	var regions [classify.Different + 1][]int
 	for i, count := range d.dealt {
-		if d.byRuntime(i) {
-			loops += count
-		} else {
-			rest += count
-		}
-		if d.points(count) >= 1 {
-			order = append(order, i)
+		if e := d.chance.Evidence(i); count > 0 {
+			all[e] += count
+			regions[e] = append(regions[e], i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.dealt[b], d.dealt[a]) })
 	var list []string
-	add := func(count uint64, byRuntime bool, what, cure string) {
-		if d.points(count) < 5 {
-			return
+	add := func(e classify.Evidence, what string, rest string) {
+		if d.points(all[e]) >= 5 {
+			list = append(list, fmt.Sprintf("%s (%.1f %% of the %s): %s", what, d.points(all[e]), d.counted(), rest))
 		}
-		var names []string
-		for _, i := range order {
-			if d.byRuntime(i) == byRuntime && len(names) < maxNamed {
-				names = append(names, strings.TrimPrefix(clean(d.p.Regions[i].Name), "serial in "))
-			}
-		}
-		list = append(list, fmt.Sprintf(what+" (%.1f %% of the %s): which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value%s",
-			strings.Join(names, ", "), d.points(count), d.counted(), cure))
 	}
-	add(loops, true, "loop %s hands out its work dynamically", "")
-	if d.chance.Measured {
-		add(rest, false, "other threads do the work of %s in each run", "")
-	} else {
-		add(rest, false, "the work of %s looks handed out at run time, as by a thread pool", "; to know, profile a second time and give both profiles to plan")
+	const luck = "which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value"
+	known := regions[classify.Known]
+	loops := "loop %s hands out its work dynamically"
+	if len(known) > 1 {
+		loops = "loops %s hand out their work dynamically"
 	}
+	add(classify.Known, fmt.Sprintf(loops, d.regionNames(known)), luck)
+	add(classify.Different, fmt.Sprintf("other threads did the work of %s in each of the profiled runs", d.regionNames(regions[classify.Different])), luck)
+	add(classify.Guessed, fmt.Sprintf("the work of %s looks handed out at run time, as by a thread pool", d.regionNames(regions[classify.Guessed])),
+		fmt.Sprintf("if it is, which thread uses which page is chance, and %s remote is the expected value; if the same threads do the same work in each run: %s; to know, profile a second time and give both profiles to plan",
+			units.FormatPercent(r.After.RemotePct()), units.FormatPercent(r.Same.RemotePct())))
 	return list
 }
 
-// byRuntime reports whether what is chance in region i is known from OpenMP's
-// runtime, not from the pages.
-func (d *demand) byRuntime(i int) bool { return d.p.Regions[i].Dynamic && !d.chance.Measured }
+// regionNames names the regions of list that hand out most work: the first, and
+// others of at least a point.
+func (d *demand) regionNames(list []int) string {
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(d.dealt[b], d.dealt[a]) })
+	var names []string
+	for i, x := range list {
+		if i == 0 || d.points(d.dealt[x]) >= 1 && i < maxNamed {
+			names = append(names, strings.TrimPrefix(clean(d.p.Regions[x].Name), "serial in "))
+		}
+	}
+	text := strings.Join(names, ", ")
+	if more := len(list) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
 
 // inAccesses turns the figures of r from the planner's units into accesses.
 func (d *demand) inAccesses(r *Result) {
@@ -175,7 +256,7 @@ func (d *demand) inAccesses(r *Result) {
 			*x = (*x + d.grain/2) / d.grain
 		}
 	}
-	for _, s := range []*Split{&r.Before, &r.After, &r.Best} {
+	for _, s := range []*Split{&r.Before, &r.After, &r.Same, &r.Best} {
 		to(&s.Remote, &s.Known)
 		for n := range s.Load {
 			to(&s.Load[n])

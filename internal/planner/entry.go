@@ -24,7 +24,7 @@ func (d *demand) entries(groups []group) []plan.Entry {
 			list = append(list, at{&groups[g], &groups[g].chosen[u]})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b at) int { return cmp.Compare(b.u.saves(), a.u.saves()) })
+	slices.SortStableFunc(list, func(a, b at) int { return cmp.Compare(b.u.gain, a.u.gain) })
 	entries := make([]plan.Entry, len(list))
 	for i, a := range list {
 		entries[i] = d.entry(a.g, a.u)
@@ -75,15 +75,16 @@ func clean(s string) string {
 	}, s)
 }
 
-// maxTouched bounds the runs of Entry.Touched; of a more ragged map the longest
-// touched runs are kept.
+// maxTouched bounds the runs of Entry.Touched; in a more ragged map short gaps
+// count as touched, so that no touched page is left out.
 const maxTouched = 4096
 
 // gap is the pages [from, to) of a unit that nobody is known to have touched.
 type gap struct{ from, to int }
 
 // touched is the pages of u that became resident in the profiled run: of objects
-// that are placed each by itself, the pages that all of them have in common.
+// that are placed each by itself, the pages that all of them have in common. It is
+// empty, which stands for all pages, where they have none.
 func (d *demand) touched(u *unit) plan.Runs {
 	var gaps []gap
 	add := func(seen []int, pages int) {
@@ -103,7 +104,7 @@ func (d *demand) touched(u *unit) plan.Runs {
 			add(d.seen(o, pages, 0), pages)
 		}
 	}
-	return longest(runs(gaps, u.pages), maxTouched)
+	return coarse(runs(gaps, u.pages), maxTouched)
 }
 
 // seen lists the touched pages of object o in ascending order, first of them in
@@ -155,27 +156,31 @@ func addRun(r plan.Runs, node, count int) plan.Runs {
 	}
 }
 
-// longest is r in at most limit runs: the shortest touched ones go.
-func longest(r plan.Runs, limit int) plan.Runs {
+// coarse is r in at most limit runs: the shortest gaps count as touched. It is
+// nil where r has touched nothing.
+func coarse(r plan.Runs, limit int) plan.Runs {
+	var gaps []int
+	for i := range r {
+		if r[i].Node < 0 {
+			gaps = append(gaps, i)
+		}
+	}
+	if len(gaps) == len(r) {
+		return nil
+	}
 	if len(r) <= limit {
 		return r
 	}
-	var list []int
-	for i := range r {
-		if r[i].Node >= 0 {
-			list = append(list, i)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(r[b].Count, r[a].Count) })
+	slices.SortStableFunc(gaps, func(a, b int) int { return cmp.Compare(r[b].Count, r[a].Count) })
 	keep := make(map[int]bool)
-	for _, i := range list[:min((limit-1)/2, len(list))] {
+	for _, i := range gaps[:min((limit-1)/2, len(gaps))] {
 		keep[i] = true
 	}
 	var out plan.Runs
 	for i := range r {
-		node := -1
+		node := 1
 		if keep[i] {
-			node = 1
+			node = -1
 		}
 		out = addRun(out, node, r[i].Count)
 	}

@@ -42,11 +42,15 @@ func (d *demand) relative(u *unit, after, least uint64) bool {
 
 // evaluate is the remote accesses to u under dist.
 func (d *demand) evaluate(u *unit, dist plan.Distribution) uint64 {
-	home := homes(dist, d.n)
+	home, nodes := homes(dist, d.n), d.interleaved(dist)
 	var r uint64
 	for i := range u.cells {
 		c := &u.cells[i]
-		r += c.remote(home(c.page, c.pages))
+		if dist.Policy != plan.Interleave {
+			r += c.remote(home(c.page, c.pages))
+		} else if c.home >= 0 { // which page gets which node depends on addresses
+			r += c.all - mean(c.use, nodes)
+		}
 	}
 	return r
 }

@@ -11,6 +11,9 @@ type dropped struct {
 	saves   uint64
 }
 
+// beyond is the reason of groups of which limit left out all.
+const beyond = "left out: the plan has as many entries as it may"
+
 // limit keeps the MaxEntries units that save most.
 func (d *demand) limit(groups []group) dropped {
 	type at struct {
@@ -42,7 +45,7 @@ func (d *demand) limit(groups []group) dropped {
 			}
 		}
 		if len(kept) < len(groups[g].chosen) && len(kept) == 0 {
-			groups[g].reason = "left out: the plan has as many entries as it may"
+			groups[g].reason = beyond
 		}
 		groups[g].chosen = kept
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"numaopt/internal/classify"
 	"numaopt/internal/profile"
 	"numaopt/internal/units"
 )
@@ -13,7 +14,7 @@ import (
 const maxNamed = 8
 
 // warnings say how far to trust a plan made from this profile.
-func (d *demand) warnings() []string {
+func (d *demand) warnings(r *Result) []string {
 	var w []string
 	run := &d.p.Run
 	if run.Plan != "" {
@@ -31,7 +32,7 @@ func (d *demand) warnings() []string {
 	if run.OtherAccesses > d.known/d.grain {
 		w = append(w, fmt.Sprintf("%d other processes of the run are not in the profile", run.Processes-1))
 	}
-	return append(w, d.dealtWork()...)
+	return append(append(w, d.missingPages()...), d.dealtWork(r)...)
 }
 
 // notes say what the plan does not do, and why.
@@ -44,6 +45,9 @@ func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
 		switch {
 		case x.Place != "" || x.Accesses == 0:
 		case asGood(x.Before, x.Best, x.Accesses):
+			if x.luck() {
+				continue // hopeless says why
+			}
 			if d.points(x.Accesses) >= d.opt.MinGain {
 				right++
 			}
@@ -87,18 +91,36 @@ func (d *demand) hopeless(r *Result) []string {
 	slices.SortStableFunc(list, func(a, b Decision) int { return cmp.Compare(b.Best, a.Best) })
 	var notes []string
 	for _, x := range list[:min(len(list), maxNamed)] {
-		notes = append(notes, fmt.Sprintf("%s: placement cannot help further: with every page on its best node %s of the accesses to it stay remote, %s",
-			clean(x.Name), units.FormatPercent(units.Percent(float64(x.Best), float64(x.Accesses))), x.because()))
+		unless := ""
+		if x.luck() && x.Evidence == classify.Guessed {
+			unless = "if its work is handed out at run time, as it looks, "
+		}
+		notes = append(notes, fmt.Sprintf("%s: %splacement cannot help further: with every page on its best node %s of the accesses to it stay remote, %s",
+			clean(x.Name), unless, units.FormatPercent(units.Percent(float64(x.Best), float64(x.Accesses))), x.because()))
 	}
 	return notes
+}
+
+// luck reports whether x stays remote because its work is handed out at run time.
+func (x *Decision) luck() bool { return 2*x.Chance >= x.Accesses && 5*x.Best > x.Accesses }
+
+// why is what makes the use of x chance, as far as it is known.
+func (x *Decision) why() string {
+	switch x.Evidence {
+	case classify.Known:
+		return "because OpenMP hands out the work on it at run time, to other threads in each run"
+	case classify.Different:
+		return "because other threads did the work on it in each of the profiled runs"
+	}
+	return "because other threads then do the work on it in each run"
 }
 
 // because is why accesses stay remote wherever the pages are.
 func (x *Decision) because() string {
 	const sharing = "because threads of several nodes use the same pages (uniform sharing); only another schedule of the loops or another layout changes that"
 	switch {
-	case 2*x.Chance >= x.Accesses:
-		return "because the work on it is handed out at run time, to other threads in each run; only a fixed assignment (a static schedule, a queue for each node) changes that"
+	case x.luck():
+		return x.why() + "; only a fixed assignment (a static schedule, a queue for each node) changes that"
 	case 10*x.Serial >= 9*x.Best:
 		return "those of the main thread outside loops; initialise it in parallel, as it is used"
 	case 2*x.Serial >= x.Best:
@@ -153,6 +175,37 @@ func (d *demand) serialRest(cells []cell) (rest uint64) {
 	return rest
 }
 
+// chanceOf fills in how much of the accesses to cells is chance, and what says so
+// of most of it.
+func (d *demand) chanceOf(x *Decision, cells []cell) {
+	var most uint64
+	for e := range d.luck {
+		var luck uint64
+		for i := range cells {
+			luck += d.luck[e][cells[i].profile]
+		}
+		x.Chance += luck
+		if luck > most {
+			most, x.Evidence = luck, classify.Evidence(e)
+		}
+	}
+}
+
+// unplaced is why an object that is used by chance is left to first touch.
+var unplaced = [...]string{
+	classify.Guessed:   "its work looks handed out at run time, to other threads in each run",
+	classify.Known:     "OpenMP hands out its work at run time",
+	classify.Different: "other threads use its pages in each run",
+}
+
+// saving is why an object is placed that nothing else is said of.
+func (x *Decision) saving() string {
+	if x.luck() && x.Evidence == classify.Guessed {
+		return "used so in this run, though its work looks handed out at run time"
+	}
+	return "saves remote accesses"
+}
+
 // decisions says what became of each object or call stack, most accesses first.
 func (d *demand) decisions(groups []group) []Decision {
 	var list []Decision
@@ -162,23 +215,24 @@ func (d *demand) decisions(groups []group) []Decision {
 		x := Decision{Name: o.Name, Kind: o.Kind, Instances: len(g.objects), Reason: g.reason}
 		x.Before, x.Best, x.Accesses = d.totals(g.cells)
 		x.Serial = d.serialRest(g.cells)
-		for i := range g.cells {
-			x.Chance += d.luck[g.cells[i].profile]
-		}
+		d.chanceOf(&x, g.cells)
 		x.After = remoteOf(g.chosen, g, x.Before)
 		for _, o := range g.objects {
 			x.Bytes += units.Bytes(d.p.Objects[o].Bytes)
 		}
 		switch len(g.chosen) {
 		case 0:
+			if x.luck() && x.Reason != beyond {
+				x.Reason = unplaced[x.Evidence]
+			}
 		case 1:
 			x.Place = g.chosen[0].place.String()
 			if x.Reason == "" {
-				x.Reason = "saves remote accesses"
+				x.Reason = x.saving()
 			}
 		default:
 			x.Place = fmt.Sprintf("%d entries", len(g.chosen))
-			x.Reason = "saves remote accesses"
+			x.Reason = x.saving()
 		}
 		list = append(list, x)
 	}

@@ -41,9 +41,9 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 
 	"numaopt/internal/access"
+	"numaopt/internal/classify"
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
@@ -94,7 +94,7 @@ type Options struct {
 	MaxEntries, MaxInstances int
 	// Again is profiles of further runs of the same program on the same machine.
 	// What they do not repeat is chance, see classify.FindChance.
-	Again []*profile.Profile
+	Again []Further
 	// Profile is the checksum of the profile's file, kept in the plan.
 	Profile string
 }
@@ -113,6 +113,9 @@ type Result struct {
 	// Before and After are the accesses with a known home as profiled and as
 	// predicted; Best is with every page on the node that uses it most.
 	Before, After, Best Split
+	// Same is After if the same threads do the same work in each run, where it is
+	// only guessed that they do not.
+	Same Split
 	// AllLevels is true where accesses of all levels were counted for want of
 	// DRAM accesses.
 	AllLevels bool
@@ -158,8 +161,10 @@ type Decision struct {
 	Accesses, Before, After, Best uint64
 	// Serial is the part of Best that the main thread makes outside loops.
 	Serial uint64
-	// Chance is the part of Accesses by work that is handed out at run time.
-	Chance uint64
+	// Chance is the part of Accesses by work that is handed out at run time,
+	// Evidence what says so of most of it.
+	Chance   uint64
+	Evidence classify.Evidence
 	// Place is what the plan does with it, Reason why.
 	Place, Reason string
 }
@@ -170,13 +175,14 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	if memoryNodes(p) < 2 {
 		return nil, topo.ErrOneNode
 	}
-	for _, again := range opt.Again {
-		if err := sameProgram(p, again); err != nil {
-			return nil, err
-		}
+	if err := checkAgain(p, &opt); err != nil {
+		return nil, err
 	}
 	d, err := newDemand(p, opt)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.counterparts(); err != nil {
 		return nil, err
 	}
 	groups := d.groups()
@@ -185,24 +191,36 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	}
 	drop := d.limit(groups)
 	d.balance(groups)
-	r := &Result{AllLevels: d.allLevels, Before: d.split(nil, false), After: d.split(groups, false), Best: d.split(nil, true)}
+	r := &Result{AllLevels: d.allLevels}
+	d.table = d.same
+	r.Same = d.split(groups, false)
+	d.predict(groups)
+	r.Before, r.After, r.Best = d.split(nil, false), d.split(groups, false), d.split(nil, true)
 	r.Plan = &plan.Plan{
 		Version: plan.Version,
 		From: plan.From{
 			Command: p.Run.Command, Topology: p.Run.Topology.String(), Nodes: d.n, Only: opt.Only, Profile: opt.Profile,
+			Again: checksums(opt.Again),
 		},
 		Predict: plan.Predict{RemoteBefore: round(r.Before.RemotePct()), RemoteAfter: round(r.After.RemotePct())},
 		Threads: plan.Threads{Bind: bindOf(p)},
 		Objects: d.entries(groups),
 	}
 	r.Decisions = d.decisions(groups)
-	r.Warnings = d.warnings()
+	r.Warnings = d.warnings(r)
 	r.Plan.Notes = append(append([]string(nil), r.Warnings...), d.notes(r, groups, drop)...)
 	d.inAccesses(r)
 	if err := r.Plan.Check(); err != nil {
 		return nil, fmt.Errorf("the plan does not hold together: %w", err)
 	}
 	return r, nil
+}
+
+func checksums(list []Further) (sums []string) {
+	for _, f := range list {
+		sums = append(sums, f.Checksum)
+	}
+	return sums
 }
 
 func memoryNodes(p *profile.Profile) int {
@@ -213,19 +231,6 @@ func memoryNodes(p *profile.Profile) int {
 		}
 	}
 	return n
-}
-
-// sameProgram is why two profiles cannot be of runs that should repeat each
-// other; nil if they can.
-func sameProgram(p, again *profile.Profile) error {
-	a, b := &p.Run, &again.Run
-	switch {
-	case !slices.Equal(a.Command, b.Command):
-		return fmt.Errorf("further profile: it is of %q, the first of %q; give profiles of one command", b.Command, a.Command)
-	case a.Topology.String() != b.Topology.String() || a.Bind != b.Bind:
-		return fmt.Errorf("further profile: it is of %v, bound %s, the first of %v, bound %s; give profiles of one machine and binding", b.Topology, b.Bind, a.Topology, a.Bind)
-	}
-	return nil
 }
 
 func bindOf(p *profile.Profile) string {

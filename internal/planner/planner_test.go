@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,6 +15,7 @@ import (
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
 	"numaopt/internal/topo"
+	"numaopt/internal/units"
 )
 
 // picture repeats page descriptions: "8 x 0!1 9 0" is eight such pages.
@@ -297,6 +299,7 @@ func TestEntry(t *testing.T) {
 func TestTouched(t *testing.T) {
 	all := profiletest.Draw(2, 1, picture("u heap", "4 x 0 900 0"))
 	holes := profiletest.Draw(2, 1, picture("u heap", "8 x 0 900 0"), picture("u heap", "2 x ", "6 x 0 900 0"), picture("u heap", "3 x 0 900 0", "1 x "))
+	disjoint := profiletest.Draw(2, 1, picture("u heap", "4 x 0 900 0", "4 x "), picture("u heap", "4 x ", "4 x 0 900 0"))
 	for _, c := range []struct {
 		p    *profile.Profile
 		unit unit
@@ -308,6 +311,8 @@ func TestTouched(t *testing.T) {
 		{holes, unit{objects: []int{0, 1, 2}, pages: 8}, "-*2 1*4 -*1 1*1"},
 		{holes, unit{objects: []int{2, 0}, pages: 4}, "1*3 -*1"},
 		{holes, unit{objects: []int{0, 1}, pages: 24, instance: &plan.Instance{Count: 3}}, "1*8 -*2 1*6 -*8"},
+		{disjoint, unit{objects: []int{0, 1}, pages: 8}, ""}, // -*8 would place nothing
+		{disjoint, unit{objects: []int{0}, pages: 8, instance: &plan.Instance{Count: 1}}, "1*4 -*4"},
 	} {
 		for o := range c.p.Objects {
 			c.p.Objects[o].Ordinal = o
@@ -321,8 +326,8 @@ func TestTouched(t *testing.T) {
 		}
 	}
 	ragged := plan.Runs{{Node: 1, Count: 2}, {Node: -1, Count: 1}, {Node: 1, Count: 5}, {Node: -1, Count: 1}, {Node: 1, Count: 2}, {Node: -1, Count: 3}, {Node: 1, Count: 1}}
-	if got, want := longest(ragged, 5).String(), "1*2 -*1 1*5 -*7"; got != want {
-		t.Errorf("longest %s, want %s", got, want)
+	if got, want := coarse(ragged, 5).String(), "1*2 -*1 1*8 -*3 1*1"; got != want {
+		t.Errorf("coarse %s, want %s: every touched page counts", got, want)
 	}
 }
 
@@ -554,10 +559,6 @@ func TestSecondRun(t *testing.T) {
 		p.Regions[profiletest.Work].Kind = profile.Function
 		return p
 	}
-	other := run(1)
-	other.Run.Command = []string{"./other"}
-	machine := run(1)
-	machine.Run.Bind = "spread"
 	for _, c := range []struct {
 		name    string
 		again   []*profile.Profile
@@ -566,18 +567,14 @@ func TestSecondRun(t *testing.T) {
 	}{
 		{"one run", nil, -60, "looks handed out at run time, as by a thread pool"},
 		{"the same again", []*profile.Profile{run(1)}, 1, ""},
-		{"another one", []*profile.Profile{run(3)}, -60, "other threads do the work of"},
-		{"two of three alike", []*profile.Profile{run(1), run(3)}, 60, "other threads do the work of"},
-		{"another program", []*profile.Profile{other}, 0, "give profiles of one command"},
-		{"another machine", []*profile.Profile{machine}, 0, "give profiles of one machine"},
+		{"another one", []*profile.Profile{run(3)}, -60, "other threads did the work of"},
+		{"two of three alike", []*profile.Profile{run(1), run(3)}, 60, "other threads did the work of"},
 	} {
 		opt := DefaultOptions()
-		opt.Again = c.again
+		opt.Again = further(c.again...)
 		r, err := Build(run(1), opt)
 		if err != nil {
-			if !strings.Contains(err.Error(), c.warning) || c.after != 0 {
-				t.Errorf("%s: %v", c.name, err)
-			}
+			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
 		if got := strings.Join(r.Warnings, "\n"); (c.warning == "") != (got == "") || !strings.Contains(got, c.warning) {
@@ -589,6 +586,184 @@ func TestSecondRun(t *testing.T) {
 		if r.After.Remote > r.Before.Remote {
 			t.Errorf("%s: %d -> %d", c.name, r.Before.Remote, r.After.Remote)
 		}
+	}
+}
+
+func further(list ...*profile.Profile) []Further {
+	var again []Further
+	for i, p := range list {
+		again = append(again, Further{File: fmt.Sprintf("again-%d", i), Checksum: fmt.Sprint("sum", i), Profile: p})
+	}
+	return again
+}
+
+// TestComparable: what cannot be compared is refused, by the name of its file.
+func TestComparable(t *testing.T) {
+	block := func() *profile.Profile {
+		return profiletest.Draw(4, 2, picture("u heap", "32 x 0!1 900", "32 x 0!1 0 0 900", "32 x 0!1 0 0 0 0 900", "32 x 0!1 0 0 0 0 0 0 900"))
+	}
+	for _, c := range []struct {
+		name   string
+		change func(p *profile.Profile)
+		sum    string
+		want   string // of the error; "" is none
+	}{
+		{"another run", func(p *profile.Profile) { p.Run.Start = p.Run.Start.Add(1) }, "b", ""},
+		{"another command", func(p *profile.Profile) { p.Run.Command = []string{"./other"} }, "b", "again.nprof: it is of [\"./other\"]"},
+		{"another machine", func(p *profile.Profile) { p.Run.Bind = "spread" }, "b", "give profiles of one machine"},
+		{"another period", func(p *profile.Profile) { p.Run.Period = 1000 }, "b", "one --period"},
+		{"another build", func(p *profile.Profile) { p.Modules[0].BuildID = "ef01" }, "b", "another build of app"},
+		{"another folder", func(p *profile.Profile) { p.Modules[0].Path = "/home/app" }, "b", ""},
+		{"fewer threads", func(p *profile.Profile) { p.Threads[7].Rank = 6 }, "b", "it has 7 threads, the first 8"},
+		{"the same file", func(*profile.Profile) {}, "a", "again.nprof: it is of the same run as the first profile"},
+		{"a copy", func(p *profile.Profile) { p.Run.Start = time.Unix(1e9, 0) }, "b", "it is of the same run as the first profile"},
+		{"other code", func(p *profile.Profile) { p.Regions[profiletest.Work].Line++ }, "b", "again.nprof: it has no accesses by the code"},
+	} {
+		first, again := block(), block()
+		first.Run.Start = time.Unix(1e9, 0)
+		c.change(again)
+		opt := DefaultOptions()
+		opt.Profile, opt.Again = "a", []Further{{"again.nprof", c.sum, again}}
+		r, err := Build(first, opt)
+		switch {
+		case err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		case err == nil && c.want != "":
+			t.Errorf("%s: accepted", c.name)
+		case err == nil && (len(r.Warnings) > 0 || len(r.Plan.From.Again) != 1 || r.Plan.From.Again[0] != "b"):
+			t.Errorf("%s: warnings %q, from %+v", c.name, r.Warnings, r.Plan.From)
+		}
+	}
+	// Threads that end and begin share ranks; one or two more is not another run.
+	first, again := block(), block()
+	for _, p := range []*profile.Profile{first, again} {
+		p.Regions[profiletest.Work].Kind, p.Regions[profiletest.Work].Thread = profile.Function, "work"
+	}
+	again.Threads[7].Rank = 6
+	opt := DefaultOptions()
+	opt.Again = further(again)
+	build(t, first, opt)
+	// Pages without a counterpart count as chance, and the reader learns so.
+	again = block()
+	again.Objects[0].Ordinal = 1
+	opt.Again = further(again)
+	if r := build(t, block(), opt); !strings.Contains(strings.Join(r.Warnings, "\n"), "again-0 has no counterpart of the pages") {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+}
+
+// guess draws an array whose pages threads outside OpenMP use in no order, each
+// 900 times; first is how each begins, given its user.
+func guess(first func(user int) string) *profile.Profile {
+	rng := rand.New(rand.NewPCG(1, 2))
+	p := profiletest.Draw(4, 2, picture("u heap", repeat(256, func(int) string {
+		user := 1 + rng.IntN(7)
+		return first(user) + strings.Repeat(" 0", user) + " 900"
+	})...))
+	p.Regions[profiletest.Work].Kind = profile.Function
+	return p
+}
+
+// TestGuess: what only looks handed out at run time is placed all the same where
+// first touch knows nothing of its use, and predicted as if it was handed out.
+func TestGuess(t *testing.T) {
+	home := func(user int) string { return fmt.Sprint(user / 2) }
+	for _, c := range []struct {
+		name          string
+		p             *profile.Profile
+		entries       int
+		expected      float64 // at least, or at most where negative
+		same          float64 // at most
+		note, noNotes string
+	}{
+		{"serial initialisation", guess(func(int) string { return "0!1" }), 1, 60, 1, "if its work is handed out at run time, as it looks", "as well as pages can be"},
+		{"a good part of it serial", guess(func(int) string { return "0!300" }), 1, 60, 26, "", ""},
+		{"half of it serial: more to lose than a guess is worth", guess(func(int) string { return "0!500" }), 0, -70, 70, "", ""},
+		{"the main thread uses it as much", guess(func(int) string { return "0!800" }), 0, -60, 60, "", ""},
+		{"touched by its user", guess(home), 0, -1, 1, "", "as well as pages can be, and"},
+		{"touched by another thread", guess(func(user int) string { return fmt.Sprint((user/2 + 1) % 4) }), 1, 60, 1, "", ""},
+	} {
+		r := build(t, c.p, DefaultOptions())
+		if len(r.Plan.Objects) != c.entries {
+			t.Errorf("%s: %d entries, want %d", c.name, len(r.Plan.Objects), c.entries)
+		}
+		if got := r.After.RemotePct(); c.expected > 0 && got < c.expected || c.expected < 0 && got > -c.expected {
+			t.Errorf("%s: %.1f %% expected, want %v", c.name, got, c.expected)
+		}
+		if got := r.Same.RemotePct(); got > c.same {
+			t.Errorf("%s: %.1f %% with the same work, want %v at most", c.name, got, c.same)
+		}
+		warning := "if the same threads do the same work in each run: " + units.FormatPercent(r.Same.RemotePct())
+		if got := strings.Join(r.Warnings, "\n"); !strings.Contains(got, warning) || !strings.Contains(got, units.FormatPercent(r.After.RemotePct())) {
+			t.Errorf("%s: warnings %q", c.name, got)
+		}
+		notes := strings.Join(r.Plan.Notes, "\n")
+		if !strings.Contains(notes, c.note) || c.noNotes == "as well as pages can be" && strings.Contains(notes, c.noNotes) {
+			t.Errorf("%s: notes %q", c.name, notes)
+		}
+	}
+}
+
+// TestEvidence: what is guessed, known and measured is said as what it is.
+func TestEvidence(t *testing.T) {
+	serial := func(int) string { return "0!1" }
+	known := guess(serial)
+	known.Regions[profiletest.Work].Kind = profile.Loop
+	known.Regions[profiletest.Work].Dynamic = true
+	other := guess(serial)
+	for i := range other.Rows {
+		if r := &other.Rows[i]; r.Region == profiletest.Work {
+			r.Thread = 1 + (r.Thread*5+r.Page*3)%7
+		}
+	}
+	for _, c := range []struct {
+		p      *profile.Profile
+		again  []*profile.Profile
+		reason string
+		note   string
+	}{
+		{guess(serial), nil, "though its work looks handed out at run time", "if its work is handed out at run time, as it looks"},
+		{known, nil, "OpenMP hands out its work at run time", "because OpenMP hands out the work"},
+		{known, []*profile.Profile{known}, "OpenMP hands out its work at run time", "because OpenMP hands out the work"},
+		{guess(serial), []*profile.Profile{other}, "other threads use its pages in each run", "in each of the profiled runs"},
+	} {
+		opt := DefaultOptions()
+		opt.Again = further(c.again...)
+		opt.MinBalance = 10 // nothing is interleaved
+		opt.MinGain = 30    // nor gathered
+		r, err := Build(c.p, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Decisions[0].Reason; !strings.Contains(got, c.reason) {
+			t.Errorf("reason %q, want %q", got, c.reason)
+		}
+		notes := strings.Join(r.Plan.Notes, "\n")
+		if !strings.Contains(notes, c.note) || strings.Contains(notes, "as well as pages can be") {
+			t.Errorf("notes %q, want %q", notes, c.note)
+		}
+	}
+}
+
+// TestManyLoops: small loops that sum up are named, at least the first of them.
+func TestManyLoops(t *testing.T) {
+	p := profiletest.Draw(4, 2, picture("u heap", repeat(256, func(i int) string {
+		return "0!1" + strings.Repeat(" 0", 1+i*5%7) + " 900"
+	})...))
+	const loops = 200
+	for i := range loops {
+		r := p.Regions[profiletest.Work]
+		r.Name, r.Dynamic = fmt.Sprintf("loop %d", i), true
+		p.Regions = append(p.Regions, r)
+	}
+	for i := range p.Rows {
+		if r := &p.Rows[i]; r.Region == profiletest.Work {
+			r.Region = len(p.Regions) - loops + i%loops
+		}
+	}
+	r := build(t, p, DefaultOptions())
+	if got := strings.Join(r.Warnings, "\n"); !strings.HasPrefix(got, "loops loop ") || !strings.Contains(got, " more hand out their work") {
+		t.Errorf("warnings %q", got)
 	}
 }
 

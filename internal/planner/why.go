@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"numaopt/internal/access"
 	"numaopt/internal/plan"
 	"numaopt/internal/units"
 )
@@ -43,7 +42,7 @@ func (d *demand) first(u *unit) string {
 	weight := make(map[where]uint64)
 	var order []where
 	var all uint64
-	serial := access.SerialRegions(d.p)
+	serial := d.serialFirst()
 	var serially uint64
 	for i := range u.cells {
 		c := &u.cells[i]
@@ -58,7 +57,7 @@ func (d *demand) first(u *unit) string {
 		far := c.remote(-1)
 		weight[w] += far
 		all += far
-		if d.p.Threads[pg.Thread].Rank == 0 && (pg.Serial && pg.Region < 0 || pg.Region >= 0 && serial[pg.Region]) {
+		if serial(pg) {
 			serially += far
 		}
 	}

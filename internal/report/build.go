@@ -56,18 +56,22 @@ type builder struct {
 	groups  []access.Group
 	groupOf []int // of each object
 	// dealtTo and dealtBy are the DRAM accesses of work that is handed out at run
-	// time, by group and by region.
-	dealtTo, dealtBy []uint64
+	// time, by group and by region; knownTo those of dealtTo of which OpenMP's
+	// runtime says so, the others only look like it.
+	dealtTo, dealtBy, knownTo []uint64
 }
 
 func (b *builder) dealt() {
-	b.dealtTo, b.dealtBy = make([]uint64, len(b.groups)), make([]uint64, len(b.p.Regions))
+	b.dealtTo, b.knownTo, b.dealtBy = make([]uint64, len(b.groups)), make([]uint64, len(b.groups)), make([]uint64, len(b.p.Regions))
 	dram := func(r *profile.Row) bool { return r.Level == profile.DRAM }
 	chance := classify.FindChance(b.p, nil, dram)
 	for i := range b.p.Rows {
 		if r := &b.p.Rows[i]; dram(r) && chance.Repeats(r) == 0 {
 			b.dealtTo[b.group(r.Page)] += r.Count
 			b.dealtBy[r.Region] += r.Count
+			if chance.Evidence(r.Region) == classify.Known {
+				b.knownTo[b.group(r.Page)] += r.Count
+			}
 		}
 	}
 }
@@ -179,6 +183,7 @@ func (b *builder) objects() []Object {
 		if o.Bytes == 0 {
 			o.Bytes = o.TouchedBytes
 		}
+		o.known = pct(b.knownTo[i], t.DRAM.Total())
 		for k := range nodes {
 			o.DRAMByNode = append(o.DRAMByNode, byNode[i*nodes+k].DRAM.Total())
 		}

@@ -140,9 +140,11 @@ type Object struct {
 	RemoteDRAM    Pct    `json:"remote_dram_pct"`
 	RemoteAccess  Pct    `json:"remote_access_pct"`
 	BestPlacement Pct    `json:"best_placement_remote_dram_pct"`
-	// Dynamic is the share of DRAMAccesses by work that is handed out at run time:
-	// the next run makes them from other nodes, and BestPlacement is of this run.
+	// Dynamic is the share of DRAMAccesses by work that is handed out at run time, or
+	// looks like it: the next run makes them from other nodes, and BestPlacement is
+	// of this run.
 	Dynamic           Pct      `json:"dynamic_dram_pct"`
+	known             Pct      // the part of Dynamic that OpenMP's runtime knows
 	Store             Pct      `json:"store_pct"`
 	NonShared         Pct      `json:"non_shared_pct"`
 	SingleThread      Pct      `json:"single_thread_pct"`

@@ -196,6 +196,9 @@ func (t *textWriter) loops(r *Report) {
 		kind := l.Kind
 		if l.Dynamic {
 			kind = "dynamic"
+			if l.Kind != string(profile.Loop) {
+				kind = "dynamic?" // it looks so
+			}
 		}
 		tab.AppendRow(table.Row{short(name, 42), kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
 	}

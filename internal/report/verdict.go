@@ -20,6 +20,7 @@ const (
 	worthMoving = 2   // the same for data on the wrong node
 	worthEven   = 5   // the same for what page placement cannot help
 	worthNaming = 0.2 // a loop's share of a fault, in [0,1], from which on it is named
+	worthDoubt  = 25  // per cent of what placement wins that chance must be to doubt it
 	crowded     = 1.5 // controller imbalance from which on it is mentioned
 	mostNames   = 3   // objects of one kind of finding that are named
 )
@@ -38,20 +39,40 @@ func verdict(r *Report) string {
 		return fmt.Sprintf("Placement is good: %v of %s DRAM accesses are remote.", r.RemoteDRAM, n)
 	case r.RemoteDRAM-best < worthSaying:
 		return fmt.Sprintf("%v of %s DRAM accesses are remote, and no placement of objects of a page or more makes them fewer (%v at best).", r.RemoteDRAM, n, best)
-	case chanceShare(r) >= worthEven:
-		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that used it most in this run it would be %v, but work that is handed out at run time uses other pages in each run.", r.RemoteDRAM, n, best)
 	default:
-		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that uses it most it would be %v.", r.RemoteDRAM, n, best)
+		won, doubt := "uses it most it would be %v", ""
+		if known, looks := chanceGain(r); 100*(known+looks) >= worthDoubt*(r.RemoteDRAM-best) {
+			won, doubt = "used it most in this run it would be %v", ", but work that is handed out at run time uses other pages in each run"
+			if looks > known {
+				doubt = ", but much of the work looks handed out at run time, and then it uses other pages in each run"
+			}
+		}
+		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that "+won+"%s.", r.RemoteDRAM, n, best, doubt)
 	}
 }
 
-// chanceShare is the share of work that is handed out at run time in the DRAM
-// accesses.
-func chanceShare(r *Report) (share Pct) {
-	for i := range r.Loops {
-		share += r.Loops[i].dealt
+// points is what o's best placement wins, in points of all DRAM accesses.
+func (o *Object) points(r *Report) Pct {
+	known := sum(o.DRAMByNode) // nearly: unknown homes are few where this matters
+	won := o.RemoteDRAM - o.BestPlacement
+	if math.IsNaN(float64(won)) {
+		return 0 // no home is known
 	}
-	return share
+	return won * Pct(known) / Pct(max(1, r.DRAMAccesses))
+}
+
+// chanceGain is what the best placement wins on work that OpenMP is known to hand
+// out at run time, and on work that looks like it.
+func chanceGain(r *Report) (known, looks Pct) {
+	for i := range r.Objects {
+		o := &r.Objects[i]
+		if o.DRAMAccesses == 0 {
+			continue // there are no percentages of nothing
+		}
+		known += o.points(r) * o.known / 100
+		looks += o.points(r) * (o.Dynamic - o.known) / 100
+	}
+	return known, looks
 }
 
 // findings are what stands behind the verdict.
@@ -88,25 +109,50 @@ func busiest(r *Report) int {
 	return best
 }
 
-// dynamicObjects is the objects that are used mostly by work that is handed out at
-// run time: a better place for their pages in this run is none in the next.
-func dynamicObjects(r *Report) map[string]bool {
-	list := make(map[string]bool)
+// chance is how far the use of an object in this run speaks for the next one.
+type chance int
+
+const (
+	repeats chance = iota
+	looks          // most of its work looks handed out at run time
+	handed         // OpenMP hands out most of it: a better place for its pages in this run is none in the next
+)
+
+func objectChance(r *Report) map[string]chance {
+	list := make(map[string]chance)
 	for _, o := range r.Objects {
-		list[o.Name] = o.Dynamic >= 50
+		switch {
+		case o.known >= 50:
+			list[o.Name] = handed
+		case o.Dynamic >= 50:
+			list[o.Name] = looks
+		}
 	}
 	return list
 }
 
-// serialFindings sums serial initialisation up and names what costs most of it.
+// unless is put behind what holds only where a guess is wrong.
+func (c chance) unless() string {
+	if c == looks {
+		return ", if its work is not handed out at run time"
+	}
+	return ""
+}
+
+// serialFindings sums serial initialisation up and names what costs most of it:
+// what is sure, and what is so unless a guess is right.
 func serialFindings(r *Report) []string {
+	return append(serialFinding(r, repeats), serialFinding(r, looks)...)
+}
+
+func serialFinding(r *Report, want chance) []string {
 	var cost uint64
 	var pct Pct
 	var objects []string
 	more, users := 0, 0
-	dynamic := dynamicObjects(r)
+	of := objectChance(r)
 	for _, s := range r.SerialInit {
-		if s.Avoidable == 0 || dynamic[s.Object] {
+		if s.Avoidable == 0 || of[s.Object] != want {
 			continue
 		}
 		cost += s.Avoidable
@@ -126,8 +172,8 @@ func serialFindings(r *Report) []string {
 		objects = append(objects, fmt.Sprintf("%d more", more))
 	}
 	return []string{fmt.Sprintf(
-		"Serial initialisation: %v of all DRAM accesses (%s) are remote only because one thread touches data first, outside any loop, that %s then use in parallel. %s.",
-		pct, count(cost), nodes(users), strings.Join(objects, "; "))}
+		"Serial initialisation: %v of all DRAM accesses (%s) are remote only because one thread touches data first, outside any loop, that %s then use in parallel%s. %s.",
+		pct, count(cost), nodes(users), want.unless(), strings.Join(objects, "; "))}
 }
 
 // misplacedFindings are objects that another placement helps and that are not
@@ -142,14 +188,10 @@ func misplacedFindings(r *Report) []string {
 		points Pct
 	}
 	var gains []gain
-	dynamic := dynamicObjects(r)
+	of := objectChance(r)
 	for _, o := range r.Objects {
-		if dynamic[o.Name] {
-			continue
-		}
-		known := sum(o.DRAMByNode) // nearly: unknown homes are few where this matters
-		points := (o.RemoteDRAM-o.BestPlacement)*Pct(known)/Pct(max(1, r.DRAMAccesses)) - explained[o.Name]
-		if points >= worthMoving {
+		points := o.points(r) - explained[o.Name]
+		if points >= worthMoving && of[o.Name] != handed {
 			gains = append(gains, gain{o, points})
 		}
 	}
@@ -157,8 +199,8 @@ func misplacedFindings(r *Report) []string {
 	var list []string
 	for _, g := range gains[:min(len(gains), mostNames)] {
 		list = append(list, fmt.Sprintf(
-			"Wrong node: %s (%v) is first touched elsewhere than it is used: %v of its DRAM accesses are remote, %v would be with its pages on their best nodes.",
-			g.o.Name, units.Bytes(g.o.TouchedBytes), g.o.RemoteDRAM, g.o.BestPlacement))
+			"Wrong node: %s (%v) is first touched elsewhere than it is used: %v of its DRAM accesses are remote, %v would be with its pages on their best nodes%s.",
+			g.o.Name, units.Bytes(g.o.TouchedBytes), g.o.RemoteDRAM, g.o.BestPlacement, of[g.o.Name].unless()))
 	}
 	return list
 }
@@ -171,17 +213,17 @@ func stuckFindings(r *Report) []string {
 		objects  []string
 		loops    []string
 		conflict bool
-		dynamic  bool // most of it is work that is handed out at run time
+		chance   chance
 	}
-	dynamic := dynamicObjects(r)
+	of := objectChance(r)
 	index := make(map[string]*finding)
 	var found []*finding
 	for _, s := range r.Stuck {
 		if !(s.RemotePct >= worthSaying) {
 			continue
 		}
-		f := &finding{conflict: s.ConflictPct >= 50, loops: s.mainLoops(), dynamic: dynamic[s.Object]}
-		key := fmt.Sprint(f.conflict, f.dynamic, f.loops)
+		f := &finding{conflict: s.ConflictPct >= 50, loops: s.mainLoops(), chance: of[s.Object]}
+		key := fmt.Sprint(f.conflict, int(f.chance), f.loops)
 		if index[key] == nil {
 			index[key], found = f, append(found, f)
 		}
@@ -196,8 +238,10 @@ func stuckFindings(r *Report) []string {
 		}
 		what := fmt.Sprintf("Placement cannot help: %v of all DRAM accesses, to %s, stay remote with each page on its best node", f.cost, names(f.objects))
 		switch {
-		case f.dynamic:
-			list = append(list, fmt.Sprintf("%s, because in %s the work on it is handed out at run time, to other threads each time. A fixed assignment would help: a static schedule, or a queue for each node.", what, names(f.loops)))
+		case f.chance == handed:
+			list = append(list, fmt.Sprintf("%s, because in %s OpenMP hands out the work on it at run time, to other threads each time. A fixed assignment would help: a static schedule, or a queue for each node.", what, names(f.loops)))
+		case f.chance == looks:
+			list = append(list, fmt.Sprintf("%s, because in %s the work on it looks handed out at run time, to other threads each time. If it is, a fixed assignment would help: a queue for each node.", what, names(f.loops)))
 		case f.conflict:
 			list = append(list, fmt.Sprintf("%s, because %s %s the data over the nodes in another way than the rest of the program. A matching loop schedule would help.", what, names(f.loops), verb(len(f.loops), "divides", "divide")))
 		default:
