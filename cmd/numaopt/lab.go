@@ -135,7 +135,10 @@ func writeLab(std *stdio, opt labOptions, r *lab.Result) error {
 	if opt.output == "" {
 		return write(std.out, r)
 	}
-	return safefile.Write(opt.output, func(w io.Writer) error { return write(w, r) })
+	if err := safefile.Write(opt.output, func(w io.Writer) error { return write(w, r) }); err != nil {
+		return errors.Join(fmt.Errorf("%w: the result goes to stdout instead", err), write(std.out, r))
+	}
+	return nil
 }
 
 // labTopology is the guest that --topology names; without it one like host's

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 
@@ -227,6 +228,9 @@ func printError(w io.Writer, cmd *cobra.Command, args []string, err error) {
 		return
 	}
 	fmt.Fprintf(w, "numaopt: %v\n", err)
+	if path := (*os.PathError)(nil); errors.Is(err, syscall.ENOSPC) && errors.As(err, &path) && strings.HasPrefix(path.Path, os.TempDir()) {
+		fmt.Fprintf(w, "make room in %s, or name another directory by TMPDIR\n", os.TempDir())
+	}
 	var usage *usageError
 	if !errors.As(err, &usage) {
 		return

@@ -103,6 +103,8 @@ func runWarnings(raw *record.Raw, a *arena.Arena, mine, others uint64) []string 
 	switch {
 	case raw.Signal == syscall.SIGILL:
 		out = append(out, "the program ended with SIGILL: it may be an instruction that this QEMU cannot emulate (AVX-512, for one). If the program runs by itself, rebuild it for x86-64-v3 or lower, or for libraries that choose at run time set GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F")
+	case raw.Signal == syscall.SIGSEGV || raw.Signal == syscall.SIGBUS:
+		out = append(out, fmt.Sprintf("the program was ended by signal %d (%v); the profile is what it did up to there. If the program runs by itself, the emulator is at fault: QEMU reads 16 bytes for vector conversions that read 8, which fails at the end of a mapping. Rebuild without them (-fno-tree-vectorize; clang: -fno-vectorize -fno-slp-vectorize)", raw.Status-128, raw.Signal))
 	case raw.Signal != nil:
 		out = append(out, fmt.Sprintf("the program was ended by signal %d (%v); the profile is what it did up to there", raw.Status-128, raw.Signal))
 	case !ended:
