@@ -157,7 +157,7 @@ int numaopt_owner(const numaopt_dist *d, size_t offset);
 
 typedef struct numaopt_report {
     size_t pages;      /* of the region that have a node in the distribution */
-    size_t touched;    /* of these in memory, read back at the end of the call */
+    size_t touched;    /* of these in memory, read back at the end of the call; 0 on one node, where nothing is asked */
     size_t on_target;  /* of these on the node they should be on */
     size_t moved;      /* touched before on another node, and moved */
     size_t ranges;     /* memory policies set; each is a mapping, of which Linux has 65530 */
