@@ -93,7 +93,7 @@ int main(void)
 	fresh("z-wise", numaopt_z_wise(4, 4, 48, 1024));
 	fresh("block-exclusive", numaopt_block_exclusive(48, 62, 1, 512, NUMAOPT_X, NUMAOPT_Y));
 	fresh("custom", numaopt_custom(bytes, 4 * PAGE, downwards, &nodes));
-	fresh("many ranges", numaopt_block_cyclic((size_t)40000 * PAGE, PAGE));
+	fresh("many ranges", numaopt_block_cyclic((size_t)17000 * PAGE, PAGE));
 	moved(numaopt_x_wise(64, 1, 1, PAGE), numaopt_block_exclusive(8, 8, 1, PAGE, NUMAOPT_X, NUMAOPT_Y));
 	return 0;
 }
