@@ -41,14 +41,19 @@ numaopt_dist numaopt_interleave(size_t bytes) {
 
 numaopt_dist numaopt_weighted_interleave(size_t bytes, const unsigned *weight, int n) {
     numaopt_dist d = of_bytes(NUMAOPT_WEIGHTED, bytes);
-    unsigned sum = 0;
-    for (int i = 0; d.kind && i < n && i < d.nodes; i++) {
+    unsigned all = 0, here = 0;
+    for (int i = 0; d.kind && i < n; i++) {
         if (weight[i] > 255)
             return none("weighted interleave: a weight above 255");
-        d.weight[i] = (unsigned char)weight[i];
-        sum += weight[i];
+        all |= weight[i];
+        if (i < d.nodes)
+            here |= d.weight[i] = (unsigned char)weight[i];
     }
-    return !d.kind || sum ? d : none("weighted interleave: no node of this machine has a weight");
+    if (d.kind && !all)
+        return none("weighted interleave: no node has a weight");
+    for (int i = 0; !here && i < d.nodes; i++) /* a smaller machine than the weights are for */
+        d.weight[i] = 1;
+    return d;
 }
 
 numaopt_dist numaopt_block_cyclic(size_t bytes, size_t block) {
@@ -124,14 +129,19 @@ static size_t index_of(const numaopt_dist *d, int axis, size_t offset) {
     return offset % (s * d->padded[axis]) / s;
 }
 
+/* floor(a b / c); b is at most NUMAOPT_MAX_NODES. Short division is ten times faster. */
+static size_t scaled(size_t a, size_t b, size_t c) {
+    return a < SIZE_MAX / NUMAOPT_MAX_NODES ? a * b / c : (size_t)((unsigned __int128)a * b / c);
+}
+
 static int block_of(const numaopt_dist *d, int which, size_t index) {
     size_t n = d->extent[d->axis[which]], p = (size_t)d->nodes, length = d->length[which];
-    return (int)(length ? index / length : (unsigned __int128)index * p / n);
+    return (int)(length ? index / length : scaled(index, p, n));
 }
 
 size_t nmo_dist_begin(const numaopt_dist *d, int which, int b) {
     size_t n = d->extent[d->axis[which]], p = (size_t)d->nodes, length = d->length[which];
-    size_t i = length ? length * (size_t)b : (size_t)(((unsigned __int128)n * (size_t)b + p - 1) / p);
+    size_t i = length ? length * (size_t)b : n / p * (size_t)b + (n % p * (size_t)b + p - 1) / p;
     return i < n && (size_t)b < p ? i : n;
 }
 

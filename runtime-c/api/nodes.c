@@ -83,6 +83,24 @@ static void find_nodes(void) {
         nmo_run.nnodes = 1;
 }
 
+/* Under `numaopt profile` the emulator's machine, which answers for its memory. */
+static bool find_emulated(void) {
+    const char *path = getenv("NUMAOPT_RUN");
+    char *text;
+    size_t bytes;
+    if (!path || nmo_sys_read_file(path, &text, &bytes) < 0)
+        return false;
+    bool emulated = strstr(text, "\nsys emulated\n") != NULL;
+    for (const char *at = text; emulated && (at = strstr(at, "\nnode ")) && nmo_run.nnodes < NMO_MAX_NODES; at++) {
+        nmo_run.os_node[nmo_run.nnodes] = nmo_run.nnodes;
+        nmo_run.nnodes++;
+    }
+    nmo_sys_unmap(text, bytes + 1);
+    if (nmo_run.nnodes)
+        nmo_sys = &nmo_sys_emu;
+    return nmo_run.nnodes > 0;
+}
+
 /* NUMAOPT_NODES: so many ordinals for the nodes that there are. */
 static void pretend_nodes(void) {
     const char *asked = getenv("NUMAOPT_NODES");
@@ -102,6 +120,8 @@ static void pretend_nodes(void) {
 static void init(void) {
     if (nmo_run.nnodes)
         return; /* a test's machine */
+    if (find_emulated())
+        return;
     find_nodes();
     pretend_nodes();
 }

@@ -233,7 +233,7 @@ static void place(const struct span *s, numaopt_report *r) {
     size_t runs = count_runs(s);
     if (runs > s->pages * NMO_PAGE / HUGE + 1)
         nmo_sys->small_pages(s->page, s->pages * NMO_PAGE);
-    if (runs <= MAX_RANGES)
+    if (runs <= MAX_RANGES || nmo_sys->unlimited)
         by_policy(s, r);
     else
         by_touch(s, r);

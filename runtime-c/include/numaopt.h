@@ -129,8 +129,8 @@ numaopt_dist numaopt_bind(size_t bytes, int node);
 /* Page by page over all nodes. The kernel counts pages from address 0, so the node
  * of the first is chance; numaopt_alloc sets it in the distribution. */
 numaopt_dist numaopt_interleave(size_t bytes);
-/* weight[n] pages on node n, and again; n weights, each 0 to 255, not all 0; nodes
- * beyond n have none. */
+/* weight[n] pages on node n, and again; n weights, each 0 to 255, not all 0. Nodes
+ * beyond n have none; where only nodes that this machine lacks have any, all are 1. */
 numaopt_dist numaopt_weighted_interleave(size_t bytes, const unsigned *weight, int n);
 /* (offset / block) mod P; block in bytes. CGO'12, fig. 10(a). */
 numaopt_dist numaopt_block_cyclic(size_t bytes, size_t block);

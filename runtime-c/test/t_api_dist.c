@@ -146,7 +146,9 @@ static void wrong(const char *name, numaopt_dist d) {
 }
 
 static void arguments(void) {
-    static const unsigned none[] = {0, 0}, big[] = {256};
+    static const unsigned none[] = {0, 0}, big[] = {256}, beyond[] = {0, 0, 0, 0, 7};
+    numaopt_dist w = numaopt_weighted_interleave(8 * 4096, beyond, 5);
+    CHECK(numaopt_owner(&w, 5 * 4096) == 1, "weights of nodes that there are not: %d", numaopt_owner(&w, 5 * 4096));
     wrong("bytes", numaopt_interleave(0));
     wrong("node", numaopt_bind(10, -1));
     wrong("block", numaopt_block_cyclic(10, 0));
