@@ -129,7 +129,7 @@ static size_t index_of(const numaopt_dist *d, int axis, size_t offset) {
     return offset % (s * d->padded[axis]) / s;
 }
 
-/* floor(a b / c); b is at most NUMAOPT_MAX_NODES. Short division is ten times faster. */
+/* floor(a b / c); b is at most NUMAOPT_MAX_NODES. Short division, where it will do, is faster. */
 static size_t scaled(size_t a, size_t b, size_t c) {
     return a < SIZE_MAX / NUMAOPT_MAX_NODES ? a * b / c : (size_t)((unsigned __int128)a * b / c);
 }
