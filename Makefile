@@ -14,11 +14,13 @@ install: build
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 build/numaopt $(DESTDIR)$(PREFIX)/bin/numaopt
 	cp -R build/lib/numaopt $(DESTDIR)$(PREFIX)/lib/
+	$(MAKE) -C runtime-c BUILD=../build PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) install-api
 	build/numaopt man $(DESTDIR)$(PREFIX)/share/man/man1
 	build/numaopt completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/numaopt
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/bin/numaopt $(DESTDIR)$(PREFIX)/lib/numaopt $(DESTDIR)$(PREFIX)/share/man/man1/numaopt*.1 \
+	rm -rf $(DESTDIR)$(PREFIX)/bin/numaopt $(DESTDIR)$(PREFIX)/lib/numaopt $(DESTDIR)$(PREFIX)/lib/libnumaopt-api.* \
+		$(addprefix $(DESTDIR)$(PREFIX)/include/numaopt,.h .f90) $(DESTDIR)$(PREFIX)/share/man/man1/numaopt*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/numaopt
 
 clean:
