@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"numaopt/internal/programs"
 	"numaopt/internal/symbol"
 )
 
@@ -67,8 +68,10 @@ func sites(t *testing.T, m *symbol.Module, b *Binary, prefixes ...string) map[st
 			continue
 		}
 		code, err := b.decode(fn)
-		if err != nil {
+		if err != nil && strings.Contains(fn.Symbol, "omp_fn") {
 			t.Fatalf("%s: %v", fn.Symbol, err)
+		} else if err != nil {
+			continue
 		}
 		for _, s := range code.steps {
 			if s.Op == x86asm.CALL && s.callee == threadNum {
@@ -158,6 +161,39 @@ func TestVector(t *testing.T) {
 	}
 }
 
+// TestPrograms reverses what may be reversed in the test programs: each prints
+// what it printed before.
+func TestPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs all test programs")
+	}
+	library := build(t, "gcc", "reverse.c", "-O2", "-shared", "-fPIC")
+	refused := map[string]string{"is": "distribute", "pipeline": "blts"}
+	for _, name := range programs.Names(t) {
+		t.Run(name, func(t *testing.T) {
+			path := programs.Build(t, name, "gcc")
+			m, b := open(t, path)
+			var list []uint64
+			for fn, all := range sites(t, m, b, "") {
+				for _, site := range all {
+					v := b.Judge(site)
+					if v.Permutable == (fn == refused[name]) {
+						t.Errorf("%s: %+v", fn, v)
+					}
+					if v.Permutable {
+						list = append(list, site)
+					}
+				}
+			}
+			plain, _ := run(t, path, library, "6", nil)
+			reversed, answers := run(t, path, library, "6", list)
+			if plain != reversed || answers == 0 && len(list) > 0 {
+				t.Errorf("%d answers reversed at %d sites; plain %s, reversed %s", answers, len(list), plain, reversed)
+			}
+		})
+	}
+}
+
 // TestReversalIsSeen guards the proof: what is refused does change when it is
 // reversed all the same.
 func TestReversalIsSeen(t *testing.T) {
@@ -175,42 +211,49 @@ func TestReversalIsSeen(t *testing.T) {
 	}
 }
 
-// TestLengths compares the length of every instruction with objdump's.
+// TestLengths compares where instructions begin with what objdump says.
 func TestLengths(t *testing.T) {
-	path := build(t, "gcc", "loops.c", "-O3", "-fopenmp", "-march=skylake-avx512")
-	text, err := exec.Command("objdump", "-d", "--no-show-raw-insn", "-j.text", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, b := open(t, path)
-	count := 0
-	starts := map[uint64]bool{}
-	for _, fn := range m.Functions() {
-		if code, err := b.decode(fn); err == nil {
-			for pc := range code.at {
-				starts[pc] = true
-			}
-		} else if strings.Contains(fn.Symbol, "omp_fn") {
-			t.Error(err)
+	for source, functions := range map[string]string{"loops.c": "omp_fn", "hand.s": "many"} {
+		path := build(t, "gcc", source, "-O3", "-fopenmp", "-march=skylake-avx512", "-shared", "-fPIC")
+		text, err := exec.Command("objdump", "-d", "--no-show-raw-insn", "-j.text", path).Output()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, line := range strings.Split(string(text), "\n") {
-		var pc uint64
-		if n, _ := fmt.Sscanf(line, " %x:", &pc); n == 1 && inLoop(m, pc) {
-			count++
-			if !starts[pc] {
-				t.Errorf("no instruction begins at %s", line)
+		m, b := open(t, path)
+		starts, count := map[uint64]bool{}, 0
+		for _, fn := range m.Functions() {
+			code, err := b.decode(fn)
+			if !strings.Contains(fn.Symbol, functions) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range code.steps {
+				starts[s.pc] = true
 			}
 		}
-	}
-	if count < 1000 {
-		t.Errorf("%d instructions compared", count)
+		for _, line := range strings.Split(string(text), "\n") {
+			var pc uint64
+			if n, _ := fmt.Sscanf(line, " %x:", &pc); n != 1 {
+				continue
+			}
+			if fn, ok := m.FunctionAt(pc); ok && strings.Contains(fn.Symbol, functions) {
+				count++
+				if !starts[pc] {
+					t.Errorf("%s: no instruction begins at %s", source, line)
+				}
+			}
+		}
+		if count < 20 || count != len(starts) {
+			t.Errorf("%s: %d instructions, objdump has %d", source, len(starts), count)
+		}
 	}
 }
 
-func inLoop(m *symbol.Module, pc uint64) bool {
-	fn, ok := m.FunctionAt(pc)
-	return ok && strings.Contains(fn.Symbol, "omp_fn")
+// TestHand judges code that compilers seldom make.
+func TestHand(t *testing.T) {
+	judge(t, build(t, "gcc", "hand.s", "-fopenmp", "-shared", "-fPIC"))
 }
 
 func run2(t *testing.T, path, library, threads string, list []uint64) string {

@@ -124,6 +124,7 @@ func decode(code []byte) (in x86asm.Inst, vague bool, err error) {
 // step is one instruction.
 type step struct {
 	x86asm.Inst
+	vector   bool // Op stands for another
 	vague    bool // the offset of the memory operand is a lower bound
 	pc, next uint64
 	callee   string // of a CALL or of a JMP out of the function; may be empty
@@ -152,7 +153,7 @@ func (b *Binary) decode(fn symbol.Function) (*function, error) {
 				return nil, fmt.Errorf("the instruction%s is not understood: %v", b.place(pc), err)
 			}
 			f.at[pc] = len(f.steps)
-			f.steps = append(f.steps, step{Inst: in, vague: vague, pc: pc, next: pc + uint64(in.Len)})
+			f.steps = append(f.steps, step{Inst: in, vague: vague, vector: isVector(b.at(pc)), pc: pc, next: pc + uint64(in.Len)})
 			pc += uint64(in.Len)
 		}
 	}

@@ -12,7 +12,7 @@ const (
 	whyCompared = "the thread number is compared with something else than the remainder of a loop's iterations"
 	whyIndex    = "the thread number is used as an index of an array"
 	whyStored   = "the thread number is stored to memory"
-	whyScaled   = "the thread number is multiplied by something else than a share of the iterations (a chunked static loop, or the program's own arithmetic)"
+	whyScaled   = "the thread number is multiplied by something else than a share of the iterations (a chunked static loop, an index, or the program's own arithmetic)"
 	whyPushed   = "the thread number is passed to a call"
 )
 

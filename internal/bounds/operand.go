@@ -157,14 +157,23 @@ func (f *flow) use(st *state, s *step, i int, why string) {
 // useReg objects to register r being the thread number.
 func (f *flow) useReg(st *state, s *step, r int) {
 	if st.regs[r].secret() {
-		f.object(s, "the thread number is used by "+s.Op.String()+", which is not understood")
+		f.object(s, notUnderstood(s))
 	}
+}
+
+// notUnderstood names an instruction; those in place of vector ones have not
+// their own name.
+func notUnderstood(s *step) string {
+	if s.vector {
+		return "the thread number is used by a vector instruction, which is not understood"
+	}
+	return "the thread number is used by " + s.Op.String() + ", which is not understood"
 }
 
 // readArgs objects to the operands from first on being the thread number.
 func (f *flow) readArgs(st *state, s *step, first int) {
 	for i := first; i < len(s.Args); i++ {
-		why := "the thread number is used by " + s.Op.String() + ", which is not understood"
+		why := notUnderstood(s)
 		switch s.Op {
 		case x86asm.SHL, x86asm.SHR, x86asm.SAR:
 			why = whyScaled
