@@ -24,6 +24,8 @@ var reasons = map[string]string{
 	"no_flags": "compared with a constant|multiplied|index", "no_buckets": "index of an array|multiplied|used by",
 	"no_remainder": "share of its own|more than the bounds",
 	"who":          "may be returned",
+	// of hand.s
+	"no_argument": "not read back", "no_vector": "vector instruction", "no_table": "switch", "no_merge": "index of an array",
 }
 
 // build compiles a file of testdata and returns the path of the program.

@@ -84,9 +84,9 @@
 	HEAD no_argument # on the stack
 	mov %rcx, (%rsp)
 	cmp %edx, %ecx
-	setl %r9b
-	movzbl %r9b, %r9d
-	add %r9d, %eax
+	setl %r10b
+	movzbl %r10b, %r10d
+	add %r10d, %eax
 	SHARE
 	xor %ecx, %ecx
 	call many@PLT
