@@ -129,7 +129,7 @@ func TestVerdicts(t *testing.T) {
 	library := build(t, "gcc", "reverse.c", "-O2", "-shared", "-fPIC")
 	flags := map[string][]string{
 		"O1": {"-O1"}, "O2": {"-O2"}, "O3": {"-O3"}, "Ofast": {"-Ofast"},
-		"Os": {"-Os"}, "no-pie": {"-O2", "-no-pie"}, "protected": {"-O2", "-fstack-protector-all"},
+		"Os": {"-Os"}, "no-pie": {"-O2", "-no-pie"}, "protected": {"-O1", "-fstack-protector-all"},
 		"no-plt": {"-O2", "-fno-plt"}, "cet": {"-O2", "-fcf-protection"}, "frame": {"-O2", "-fno-omit-frame-pointer"},
 	}
 	for level, f := range flags {

@@ -183,7 +183,7 @@ var pointerArgs = map[string]int{
 	"GOMP_barrier": 0, "GOMP_critical_start": 0, "GOMP_critical_end": 0, "GOMP_atomic_start": 0, "GOMP_atomic_end": 0,
 	"GOMP_loop_end": 0, "GOMP_loop_end_nowait": 0, "GOMP_single_start": 0, "GOMP_taskwait": 0,
 	"GOMP_sections_end": 0, "GOMP_sections_end_nowait": 0, "GOMP_critical_name_start": 1, "GOMP_critical_name_end": 1,
-	"memcpy": 3, "memmove": 3, "memset": 3, "malloc": 1, "free": 1, "abort": 0, "omp_get_wtime": 0,
+	"__stack_chk_fail": 0, "memcpy": 3, "memmove": 3, "memset": 3, "malloc": 1, "free": 1, "abort": 0, "omp_get_wtime": 0,
 	"sqrt": 0, "sin": 0, "cos": 0, "tan": 0, "exp": 0, "log": 0, "pow": 0, "fmod": 0, "fabs": 0, "atan2": 0, "cbrt": 0,
 	"sqrtf": 0, "sinf": 0, "cosf": 0, "expf": 0, "logf": 0, "powf": 0,
 }
