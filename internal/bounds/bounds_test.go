@@ -132,6 +132,9 @@ func TestVerdicts(t *testing.T) {
 		"Os": {"-Os"}, "no-pie": {"-O2", "-no-pie"}, "protected": {"-O1", "-fstack-protector-all"},
 		"no-plt": {"-O2", "-fno-plt"}, "cet": {"-O2", "-fcf-protection"}, "frame": {"-O2", "-fno-omit-frame-pointer"},
 	}
+	if testing.Short() {
+		flags = map[string][]string{"O2": flags["O2"]}
+	}
 	for level, f := range flags {
 		for source, compiler := range map[string]string{"loops.c": "gcc", "loops.f90": "gfortran"} {
 			t.Run(level+"/"+source, func(t *testing.T) {
@@ -249,6 +252,22 @@ func TestLengths(t *testing.T) {
 		}
 		if count < 20 || count != len(starts) {
 			t.Errorf("%s: %d instructions, objdump has %d", source, len(starts), count)
+		}
+	}
+}
+
+// TestAnyBytes decodes from every byte of a program to ends near and far: nothing
+// but an error may come of it.
+func TestAnyBytes(t *testing.T) {
+	_, b := open(t, build(t, "gcc", "loops.c", "-O3", "-fopenmp", "-march=skylake-avx512"))
+	for _, section := range b.text {
+		for i := range section.bytes {
+			rest := section.bytes[i:]
+			for n := 0; n <= min(16, len(rest)); n++ {
+				if in, _, err := decode(rest[:n:n]); err == nil && (in.Len < 1 || in.Len > n) {
+					t.Fatalf("%x: length %d of %d", rest[:n], in.Len, n)
+				}
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package bounds
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -21,24 +22,35 @@ type vector struct {
 	length        int // up to the opcode, then of all
 }
 
-// isVector reports whether an instruction begins with VEX or EVEX: in 64-bit mode
-// these bytes are nothing else.
+// isVector reports whether an instruction has VEX or EVEX: in 64-bit mode these
+// bytes are nothing else.
 func isVector(code []byte) bool {
-	return len(code) > 5 && (code[0] == 0xc4 || code[0] == 0xc5 || code[0] == 0x62)
+	code = code[segments(code):]
+	return len(code) > 3 && (code[0] == 0xc4 || code[0] == 0xc5 || code[0] == 0x62)
+}
+
+// segments counts the prefixes for segment and address size.
+func segments(code []byte) (n int) {
+	for n < len(code) && (code[n] == 0x64 || code[n] == 0x65 || code[n] == 0x67 || code[n] == 0x2e || code[n] == 0x3e) {
+		n++
+	}
+	return n
 }
 
 // decodeVector decodes an instruction of which isVector holds. The result's Op is
 // not the instruction's own but one that treats operands and flags alike; vague
 // says that the offset of its memory operand is a lower bound.
 func decodeVector(code []byte) (in x86asm.Inst, vague bool, err error) {
+	before := code[:segments(code)]
+	code = code[len(before):]
 	v := prefixes(code)
-	if len(code) < v.length+3 {
+	if len(code) < v.length+2 {
 		return in, false, x86asm.ErrTruncated
 	}
 	v.op = code[v.length]
 	v.length++
 	if v.table == 1 && v.op == 0x77 { // vzeroupper, vzeroall
-		return x86asm.Inst{Op: x86asm.EMMS, Len: v.length}, false, nil
+		return x86asm.Inst{Op: x86asm.EMMS, Len: len(before) + v.length}, false, nil
 	}
 	modrm := code[v.length]
 	v.length++
@@ -54,8 +66,12 @@ func decodeVector(code []byte) (in x86asm.Inst, vague bool, err error) {
 	if v.length > len(code) {
 		return in, false, x86asm.ErrTruncated
 	}
+	if m, ok := rm.(x86asm.Mem); ok && bytes.ContainsAny(before, "\x64\x65") {
+		m.Segment = x86asm.FS // or GS: not the stack
+		rm = m
+	}
 	in = v.classify(v.gpr(v.r<<3|modrm>>3&7), rm)
-	in.Len = v.length
+	in.Len = len(before) + v.length
 	return in, vague, nil
 }
 
@@ -84,6 +100,9 @@ func (v *vector) gpr(n byte) x86asm.Reg {
 // from 1 to 64 (§2.7.5); the lowest address that may be meant is returned then.
 func (v *vector) memory(code []byte, modrm byte) (m x86asm.Mem, vague bool, err error) {
 	mod, base := modrm>>6, modrm&7
+	if len(code) == v.length {
+		return m, false, x86asm.ErrTruncated
+	}
 	if base == 4 {
 		sib := code[v.length]
 		v.length++

@@ -180,6 +180,9 @@ many:	vcmppd $1, 8(%rax), %ymm1, %ymm2
 	kmovw %k1, %eax
 	vpextrd $2, %xmm1, 4(%rsp)
 	vblendvpd %ymm1, (%rax), %ymm2, %ymm3
+	vmovsd %xmm0, %fs:-8
+	vmovsd %gs:(%rax,%rbx), %xmm0
+	vmovaps (%eax), %ymm0
 	vzeroupper
 	endbr64
 	ret

@@ -177,6 +177,16 @@ NOINLINE static void ok_switch(int n)
 		}
 }
 
+NOINLINE static void ok_threadprivate(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++) {
+		own = b[i] * 3;
+		use(&own, 8);
+		a[i] = own;
+	}
+}
+
 NOINLINE static void ok_critical(int n)
 {
 	long s = 0;
@@ -408,6 +418,7 @@ int main(int argc, char **argv)
 	RUN(ok_private_arrays, n);
 	RUN(ok_sweeps, n, 3);
 	RUN(ok_switch, n);
+	RUN(ok_threadprivate, n);
 	RUN(ok_critical, n);
 #pragma omp parallel
 	orphan(n);
