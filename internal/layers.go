@@ -16,7 +16,7 @@ package internal
 var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena"},
 	{"topo", "symbol", "runfile"},
-	{"profile", "plan", "record"},
+	{"profile", "plan", "record", "bounds"},
 	{"ingest", "access", "launch"},
 	{"classify", "lab"},
 	{"planner", "check", "doctor"},

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -39,4 +40,14 @@ func Build(t testing.TB, name, compiler string) string {
 		t.Fatalf("make %s: %v\n%s", path, err, text)
 	}
 	return path
+}
+
+// Names returns the names of all test programs.
+func Names(t testing.TB) []string {
+	t.Helper()
+	list, err := exec.Command("make", "-s", "-C", filepath.Join(Root(), "testdata", "programs"), "list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(list))
 }

@@ -1,0 +1,214 @@
+package bounds
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"numaopt/internal/symbol"
+)
+
+const (
+	threadNum  = "omp_get_thread_num"
+	numThreads = "omp_get_num_threads"
+)
+
+// image is the code of a file, and which function each slot of its global
+// offset table is filled with.
+type image struct {
+	text []text
+	got  map[uint64]string
+}
+
+// text is the contents of an executable section.
+type text struct {
+	lo    uint64
+	bytes []byte
+}
+
+// Open reads the code of the module's file. It fails where the file cannot be
+// read or is not for x86-64.
+func Open(m *symbol.Module) (*Binary, error) {
+	e, err := elf.Open(m.Path())
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	if e.Machine != elf.EM_X86_64 {
+		return nil, fmt.Errorf("%s: code for %v cannot be judged, only for x86-64", m.Path(), e.Machine)
+	}
+	b := &Binary{module: m, image: image{got: map[uint64]string{}}}
+	for _, s := range e.Sections {
+		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR == 0 {
+			continue
+		}
+		data, err := s.Data()
+		if err != nil {
+			return nil, fmt.Errorf("%s: section %s: %w", m.Path(), s.Name, err)
+		}
+		b.text = append(b.text, text{s.Addr, data})
+	}
+	b.readGOT(e)
+	return b, nil
+}
+
+// readGOT learns the names of imported functions from the relocations.
+func (im *image) readGOT(e *elf.File) {
+	symbols, _ := e.DynamicSymbols()
+	for _, s := range e.Sections {
+		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 {
+			continue
+		}
+		data, _ := s.Data()
+		for ; len(data) >= 24; data = data[24:] { // r_offset, r_info, r_addend
+			info := binary.LittleEndian.Uint64(data[8:])
+			if i := info >> 32; i > 0 && i <= uint64(len(symbols)) {
+				im.got[binary.LittleEndian.Uint64(data)] = symbols[i-1].Name
+			}
+		}
+	}
+}
+
+// at returns the code from vaddr to the end of its section.
+func (im *image) at(vaddr uint64) []byte {
+	for _, t := range im.text {
+		if vaddr >= t.lo && vaddr-t.lo < uint64(len(t.bytes)) {
+			return t.bytes[vaddr-t.lo:]
+		}
+	}
+	return nil
+}
+
+// name returns the name of the function at target, seen through the procedure
+// linkage table; empty is not known.
+func (b *Binary) name(target uint64) string {
+	if f, ok := b.module.FunctionAt(target); ok && f.Lo == target {
+		return f.Symbol
+	}
+	code := b.at(target)
+	for pc, n := target, 0; n < 2 && len(code) > 0; n++ {
+		in, _, err := decode(code)
+		if err != nil {
+			break
+		}
+		if m, ok := in.Args[0].(x86asm.Mem); ok && in.Op == x86asm.JMP && m.Base == x86asm.RIP {
+			return b.got[pc+uint64(in.Len)+uint64(m.Disp)]
+		}
+		if in.Op != x86asm.NOP { // endbr64
+			break
+		}
+		pc, code = pc+uint64(in.Len), code[in.Len:]
+	}
+	return ""
+}
+
+// decode decodes the first instruction of code. endbr64, which x86asm does not
+// know, is a NOP; vague is as in decodeVector.
+func decode(code []byte) (in x86asm.Inst, vague bool, err error) {
+	if len(code) >= 4 && code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa {
+		return x86asm.Inst{Op: x86asm.NOP, Len: 4}, false, nil
+	}
+	if isVector(code) {
+		return decodeVector(code)
+	}
+	in, err = x86asm.Decode(code, 64)
+	if err == nil && in.Op == 0 {
+		err = x86asm.ErrUnrecognized
+	}
+	return in, false, err
+}
+
+// step is one instruction.
+type step struct {
+	x86asm.Inst
+	vector   bool // Op stands for another
+	vague    bool // the offset of the memory operand is a lower bound
+	pc, next uint64
+	callee   string // of a CALL or of a JMP out of the function; may be empty
+	target   uint64 // of a direct JMP or Jcc within the function, else 0
+	leaves   bool   // a jump out of the function
+}
+
+// function is the decoded code of a function, its cold part included.
+type function struct {
+	symbol.Function
+	steps   []step         // by address within each part
+	at      map[uint64]int // address → index in steps
+	leaders map[int]bool   // steps that are jumped to
+}
+
+// decode decodes a function and the part of it that gcc has put among the cold
+// code. Any instruction that is not known is an error, for nobody can say then
+// what the next one is.
+func (b *Binary) decode(fn symbol.Function) (*function, error) {
+	f := &function{Function: fn, at: map[uint64]int{}, leaders: map[int]bool{}}
+	parts := append([]symbol.Function{fn}, b.module.FunctionsNamed(fn.Symbol+".cold")...)
+	for _, p := range parts {
+		for pc := p.Lo; pc < p.Hi; {
+			in, vague, err := decode(b.at(pc))
+			if err != nil {
+				return nil, fmt.Errorf("the instruction%s is not understood: %v", b.place(pc), err)
+			}
+			f.at[pc] = len(f.steps)
+			f.steps = append(f.steps, step{Inst: in, vague: vague, vector: isVector(b.at(pc)), pc: pc, next: pc + uint64(in.Len)})
+			pc += uint64(in.Len)
+		}
+	}
+	for i := range f.steps {
+		b.link(f, &f.steps[i])
+	}
+	return f, nil
+}
+
+// link finds where a step jumps or whom it calls.
+func (b *Binary) link(f *function, s *step) {
+	if s.Op != x86asm.CALL && s.Op != x86asm.JMP && !isJcc(s.Op) {
+		return
+	}
+	switch a := s.Args[0].(type) {
+	case x86asm.Rel:
+		target := s.next + uint64(int64(a))
+		if i, ok := f.at[target]; ok && s.Op != x86asm.CALL {
+			s.target = target
+			f.leaders[i] = true
+			return
+		}
+		s.callee = b.name(target)
+		s.leaves = s.Op != x86asm.CALL
+	case x86asm.Mem:
+		if a.Base == x86asm.RIP {
+			s.callee = b.got[s.next+uint64(a.Disp)]
+			s.leaves = s.Op == x86asm.JMP && s.callee != ""
+		}
+	}
+}
+
+// returnsTo returns the call that returns to site.
+func (f *function) returnsTo(site uint64) (call step, ok bool) {
+	for _, s := range f.steps {
+		if s.next == site && s.Op == x86asm.CALL {
+			return s, true
+		}
+	}
+	return step{}, false
+}
+
+// isJcc reports whether op is a jump that depends on flags.
+func isJcc(op x86asm.Op) bool {
+	name := op.String()
+	return name[0] == 'J' && op != x86asm.JMP && op != x86asm.JRCXZ && op != x86asm.JECXZ
+}
+
+// condition returns the condition code of a Jcc, CMOVcc or SETcc: "L", "AE".
+func condition(op x86asm.Op) string {
+	name := op.String()
+	for _, prefix := range []string{"CMOV", "SET", "J"} {
+		if strings.HasPrefix(name, prefix) {
+			return name[len(prefix):]
+		}
+	}
+	return ""
+}
