@@ -15,7 +15,7 @@ package internal
 // source to it. A new package gets its row in the same change.
 var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena"},
-	{"topo", "symbol", "runfile"},
+	{"topo", "symbol", "runfile", "pattern"},
 	{"profile", "plan", "record"},
 	{"ingest", "access", "launch"},
 	{"classify", "lab"},

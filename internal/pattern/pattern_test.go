@@ -1,0 +1,173 @@
+package pattern
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// array is NX × NY × NZ elements in memory order, head bytes behind a page's begin.
+type array struct {
+	nx, ny, nz, elem int64
+	head             int
+}
+
+func (a array) bytes() int64     { return a.nx * a.ny * a.nz * a.elem }
+func (a array) strides() []int64 { return []int64{a.ny * a.nz * a.elem, a.nz * a.elem} }
+
+func (a array) String() string {
+	return fmt.Sprintf("%dx%dx%d:%d+%d", a.nx, a.ny, a.nz, a.elem, a.head)
+}
+
+// kernel says which node a loop accesses an element from; -1 is not at all.
+type kernel func(a array, nodes int64, x, y, z int64, random *rand.Rand) int64
+
+// chunk is the node of iteration i of an unchunked static loop over [from, to), by
+// two threads a node, as OpenMP divides it.
+func chunk(i, from, to, nodes int64) int64 {
+	if i < from || i >= to {
+		return -1
+	}
+	threads := 2 * nodes
+	n, i := (to - from), i-from
+	each, rest := n/threads, n%threads
+	if i < (each+1)*rest {
+		return i / (each + 1) / 2
+	}
+	return (rest + (i-(each+1)*rest)/each) / 2
+}
+
+var kernels = map[string]kernel{
+	"x sweep":  func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return chunk(x, 0, a.nx, p) },
+	"x inside": func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return chunk(x, 1, a.nx-1, p) },
+	"y sweep":  func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return chunk(y, 0, a.ny, p) },
+	"y inside": func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return chunk(y, 1, a.ny-1, p) },
+	"z sweep":  func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return chunk(z, 0, a.nz, p) },
+	"x down":   func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return p - 1 - chunk(x, 0, a.nx, p) },
+	"y down":   func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return p - 1 - chunk(y, 0, a.ny, p) },
+	"x turned": func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return (chunk(x, 0, a.nx, p) + 1) % p },
+	"cyclic 3": func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return x / 3 % p },
+	"cyclic from 1": func(a array, p, x, y, z int64, _ *rand.Rand) int64 {
+		return (x + 3) / 4 % p
+	},
+	"square": func(a array, p, x, y, z int64, _ *rand.Rand) int64 {
+		return (chunk(x, 0, a.nx, p) + chunk(y, 0, a.ny, p)) % p
+	},
+	"square inside": func(a array, p, x, y, z int64, _ *rand.Rand) int64 {
+		if x == 0 || y == 0 || x == a.nx-1 || y == a.ny-1 {
+			return -1
+		}
+		return (p + chunk(x, 1, a.nx-1, p) - chunk(y, 1, a.ny-1, p)) % p
+	},
+	"all":    func(a array, p, x, y, z int64, r *rand.Rand) int64 { return r.Int64N(p) },
+	"single": func(a array, p, x, y, z int64, r *rand.Rand) int64 { return p - 1 },
+	"random pages": func(a array, p, x, y, z int64, r *rand.Rand) int64 {
+		page := (((x*a.ny+y)*a.nz+z)*a.elem + int64(a.head)) / 4096
+		return int64(uint64(page)*0x9e3779b97f4a7c15>>40) % p
+	},
+}
+
+// run counts what a kernel does to an array in sweeps sweeps, a line at a time, one
+// access in period.
+func run(name string, a array, nodes int, sweeps, period, seed uint64) Use {
+	random := rand.New(rand.NewPCG(seed, 7))
+	u := Use{Nodes: nodes, Head: a.head, Bytes: a.bytes(), Period: period}
+	k := kernels[name]
+	counts := make([]uint64, (a.bytes()/4096+2)*int64(nodes))
+	line := max(1, 64/a.elem)
+	for e := int64(0); e < a.nx*a.ny*a.nz; e += line {
+		n := k(a, int64(nodes), e/(a.ny*a.nz), e/a.nz%a.ny, e%a.nz, random)
+		if n < 0 {
+			continue
+		}
+		page := (e*a.elem + int64(a.head)) / 4096
+		if random.Uint64N(period) < sweeps { // of sweeps accesses hardly two are sampled
+			counts[page*int64(nodes)+n] += period
+		}
+	}
+	for i, c := range counts {
+		if c > 0 {
+			u.Cells = append(u.Cells, Cell{i / nodes, i % nodes, c})
+		}
+	}
+	return u
+}
+
+// The arrays: rows of whole pages, rows that are no multiple of a page, and rows
+// of one page for each of eight nodes.
+var (
+	whole  = array{128, 128, 64, 8, 0}
+	broken = array{102, 102, 102, 8, 16}
+	long   = array{16, 16, 4096, 8, 0}
+	flat   = array{256, 8192, 1, 8, 16}
+	odd    = array{500, 2001, 1, 8, 128}
+)
+
+var questions = []struct {
+	kernel string
+	arrays []array
+	want   Kind
+}{
+	{"x sweep", []array{whole, broken, flat, odd}, XWise},
+	{"x inside", []array{whole, broken, flat, odd}, XWise},
+	{"y sweep", []array{whole, broken, flat}, YWise},
+	{"y inside", []array{whole, broken, flat}, YWise},
+	{"z sweep", []array{long}, ZWise},
+	{"z sweep", []array{whole}, AllToAll},
+	{"x down", []array{whole, broken, flat, odd}, Inverse},
+	{"y down", []array{whole, broken, flat}, Inverse},
+	{"x turned", []array{whole, broken, flat, odd}, Permuted},
+	{"cyclic 3", []array{whole, broken, flat, odd}, BlockCyclic},
+	{"cyclic from 1", []array{whole, broken, flat, odd}, BlockCyclic},
+	{"square", []array{whole, broken, flat}, BlockExclusive},
+	{"square inside", []array{whole, broken, flat}, BlockExclusive},
+	{"all", []array{whole, broken, flat, odd}, AllToAll},
+	{"single", []array{whole, broken, flat, odd}, Single},
+	{"random pages", []array{whole, broken, flat, odd}, None},
+}
+
+func TestKernels(t *testing.T) {
+	for _, q := range questions {
+		for _, a := range q.arrays {
+			for _, nodes := range []int{2, 4, 8} {
+				for _, period := range []uint64{1, 1000} {
+					name := fmt.Sprintf("%s of %v by %d, 1 in %d", q.kernel, a, nodes, period)
+					sweeps := uint64(1)
+					if period > 1 {
+						sweeps = 20
+					}
+					u := run(q.kernel, a, nodes, sweeps, period, 3)
+					for _, strides := range [][]int64{a.strides(), nil} {
+						r := Find(u, strides)
+						check(t, fmt.Sprintf("%s, %d strides", name, len(strides)), q.kernel, q.want, a, nodes, strides, r)
+					}
+				}
+			}
+		}
+	}
+}
+
+func check(t *testing.T, name, kernel string, want Kind, a array, nodes int, strides []int64, r Result) {
+	t.Helper()
+	if strides == nil && (want == YWise || want == ZWise) {
+		want = BlockCyclic
+	}
+	if nodes == 2 && want == Permuted {
+		want = Inverse // of two, turned and reversed are the same
+	}
+	if r.Kind != want {
+		t.Errorf("%s: %s, want %s (period %d, explains %.3f, confidence %.3f, %d samples, need %d)", name, r.Kind, want, r.Period, r.Explains, r.Confidence, r.Samples, r.Need)
+		return
+	}
+	period := map[byte]int64{'x': a.bytes(), 'y': a.strides()[0], 'z': a.strides()[1], 's': a.strides()[0],
+		'c': a.strides()[0] * 3 * int64(nodes)}[kernel[0]]
+	if kernel == "cyclic from 1" {
+		period = a.strides()[0] * 4 * int64(nodes)
+	}
+	if r.Divides() && r.Kind != Single && !near(r.Period, period, a.bytes()) {
+		t.Errorf("%s: period %d, want %d", name, r.Period, period)
+	}
+	if r.Kind != None && !(r.Explains > 0.8) || !(r.Confidence > 0.95) {
+		t.Errorf("%s: explains %.3f, confidence %.3f", name, r.Explains, r.Confidence)
+	}
+}
