@@ -199,7 +199,12 @@ func (t *table) bestFit(strides []int64) (best, rival *fit) {
 		tryLater(t.sharpen(period))
 	}
 	if !t.good(best) || best.period < t.size {
-		for _, period := range t.squarePeriods(strides, best.period) {
+		block := t.window(0, t.size/int64(len(t.nodes)))
+		for _, period := range t.squarePeriods(block, strides, best.period) {
+			// The first block row by itself is no square.
+			if f := block.fitParts(period); f == nil || f.skill < minSkill/2 {
+				continue
+			}
 			if f := t.fitSquare(period); f != nil {
 				try(f, f.likelihood > best.likelihood)
 			}

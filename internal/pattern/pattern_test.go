@@ -63,7 +63,9 @@ var kernels = map[string]kernel{
 	"single": func(a array, p, x, y, z int64, r *rand.Rand) int64 { return p - 1 },
 	"random pages": func(a array, p, x, y, z int64, r *rand.Rand) int64 {
 		page := (((x*a.ny+y)*a.nz+z)*a.elem + int64(a.head)) / 4096
-		return int64(uint64(page)*0x9e3779b97f4a7c15>>40) % p
+		h := (uint64(page) + 1) * 0xbf58476d1ce4e5b9 // splitmix64: a product alone is a period
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		return int64(h>>40) % p
 	},
 }
 

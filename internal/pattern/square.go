@@ -44,8 +44,8 @@ func (t *table) fitSquare(period int64) *fit {
 // periods of the first block row, and what the whole object's period would be if
 // each block row was not shifted by one block against the one before, which looks
 // like another period.
-func (t *table) squarePeriods(strides []int64, whole int64) []int64 {
-	list := append(slices.Clone(strides), t.window(0, t.size/int64(len(t.nodes))).periods()...)
+func (t *table) squarePeriods(block *table, strides []int64, whole int64) []int64 {
+	list := append(slices.Clone(strides), block.periods()...)
 	for _, turn := range []float64{1, -1} {
 		period := 1 / (1/float64(whole) + turn/float64(t.size))
 		drift := period * period / float64(t.size)

@@ -121,5 +121,9 @@ func (t *table) window(lo, hi int64) *table {
 	w := *t
 	w.lo, w.hi, w.page, w.weights = t.lo[from:to], t.hi[from:to], t.page[from:to], t.weights[from:to]
 	w.share, w.count = t.share[from*t.all:to*t.all], t.count[from*t.all:to*t.all]
+	w.weight = 0
+	for _, x := range w.weights {
+		w.weight += x
+	}
 	return &w
 }
