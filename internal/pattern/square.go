@@ -41,17 +41,32 @@ func (t *table) fitSquare(period int64) *fit {
 }
 
 // squarePeriods are the candidates for the rows of a square: the strides, the
-// periods of the first block row, and what the whole object's period would be if
-// each block row was not shifted by one block against the one before, which looks
-// like another period.
+// periods of the first block row, and what the whole object's period comes from.
 func (t *table) squarePeriods(block *table, strides []int64, whole int64) []int64 {
 	list := append(slices.Clone(strides), block.periods()...)
 	for _, turn := range []float64{1, -1} {
-		period := 1 / (1/float64(whole) + turn/float64(t.size))
+		period := turned(whole, t.size, turn)
 		drift := period * period / float64(t.size)
 		list = append(list, int64(period), roundest(period-drift/20, period+drift/20))
 	}
 	return list
+}
+
+// turned is the period that rows of period bytes seem to have where each block row
+// is shifted by one block against the one before, to the left (1) or right (-1).
+func turned(period, size int64, turn float64) float64 {
+	return 1 / (1/float64(period) + turn/float64(size))
+}
+
+// maybeSquare reports whether f is what a square of the array's rows looks like.
+func (t *table) maybeSquare(f *fit, strides []int64) bool {
+	for _, s := range strides {
+		if f.square == nil && len(t.nodes) > 2 && s > 0 && s < t.size &&
+			(near(f.period, int64(turned(s, t.size, 1)), t.size) || near(f.period, int64(turned(s, t.size, -1)), t.size)) {
+			return true
+		}
+	}
+	return false
 }
 
 // equal is the ends of p equal parts of whole bytes.
