@@ -18,7 +18,7 @@ var Rows = [][]string{
 	{"topo", "symbol", "runfile", "pattern"},
 	{"profile", "plan", "record"},
 	{"ingest", "access", "launch"},
-	{"classify", "lab"},
+	{"classify", "lab", "shape"},
 	{"planner", "check", "doctor"},
 	{"report"},
 }
