@@ -2,7 +2,8 @@
 // that a package imports only packages of lower rows.
 //
 // Read from the top of Rows to its end, the list is the algorithm: a run is
-// recorded, ingested into a profile, attributed, classified, planned, and the
+// recorded, ingested into a profile, attributed, classified, its patterns of use
+// recognised, planned, and the
 // plan is launched on a machine or in the lab; report and check read any stage.
 // Everything turns on two plain contracts: profile (what was observed) and plan
 // (what shall be done). Left of profile is only reading, between the two is only
@@ -18,7 +19,8 @@ var Rows = [][]string{
 	{"topo", "symbol", "runfile", "pattern"},
 	{"profile", "plan", "record"},
 	{"ingest", "access", "launch"},
-	{"classify", "lab", "shape"},
+	{"shape"},
+	{"classify", "lab"},
 	{"planner", "check", "doctor"},
 	{"report"},
 }

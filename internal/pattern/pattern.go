@@ -84,7 +84,8 @@ const (
 	// clearlyBetter is by how much of what there is to gain the likelihood of a
 	// candidate that is tried later, and is less simple, must be higher.
 	clearlyBetter = 0.03
-	// minConfidence is the least confidence of a pattern from samples.
+	// minConfidence is the least confidence of a pattern that more samples would
+	// make surer.
 	minConfidence = 0.95
 )
 
@@ -156,7 +157,7 @@ func Find(u Use, strides []int64) Result {
 	}
 	if node, share := t.most(); share >= singleShare {
 		r.Kind, r.Node, r.Explains = Single, node, share
-		r.Confidence = 1 - math.Exp(-t.weight*divergence(share, singleShare-0.05))
+		r.Confidence = 1 - math.Exp(-float64(t.samples)*divergence(share, singleShare-0.05))
 		return r
 	}
 	best, rival := t.bestFit(strides)
@@ -175,7 +176,8 @@ func Find(u Use, strides []int64) Result {
 	r.Explains = best.explains
 	r.Confidence = t.confidence(best, rival)
 	r.Kind = best.kind(t, strides)
-	if u.period() > 1 && r.Confidence < minConfidence {
+	// Once pages have several samples each, more of them say nothing new.
+	if t.samples < 4*uint64(len(t.page)) && r.Confidence < minConfidence {
 		return Result{Kind: NotEnough, Explains: math.NaN(), Confidence: math.NaN(), Samples: t.samples, Need: 2 * t.samples}
 	}
 	return r
@@ -264,6 +266,13 @@ func (f *fit) kind(t *table, strides []int64) Kind {
 		return Permuted
 	}
 	return View(f.period, t.size, strides)
+}
+
+// Rename names r's period anew by strides that were not known when it was found.
+func (r *Result) Rename(size int64, strides []int64) {
+	if r.Kind == BlockCyclic {
+		r.Kind = View(r.Period, size, strides)
+	}
 }
 
 // View names a period of an object of size bytes by the dimension that it is the
