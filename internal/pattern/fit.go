@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -47,7 +48,7 @@ func (t *table) fitParts(period int64) *fit {
 	}
 	sums := t.fold(period, bins)
 	best := t.cut(period, bins, sums, 0)
-	if period == t.size || best.skill >= goodSkill || best.skill < worthSkill {
+	if period == t.size || t.good(best) || best.skill < worthSkill {
 		return best
 	}
 	for _, shift := range t.shifts(bins, sums) {
@@ -121,7 +122,7 @@ func (t *table) cut(period int64, bins int, sums []float64, shift int) *fit {
 			f.parts = append(f.parts, Part{n, edge(lo), edge(hi)})
 		}
 	}
-	slices.SortFunc(f.parts, func(a, b Part) int { return int(min(1, max(-1, a.From-b.From))) })
+	slices.SortFunc(f.parts, func(a, b Part) int { return cmp.Compare(a.From, b.From) })
 	t.judge(f)
 	return f
 }
@@ -138,15 +139,7 @@ func (t *table) byCentre(bins int, at func(b, n int) float64) []int {
 		centre[n] = moment / sum
 	}
 	order := slices.Clone(t.nodes)
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case centre[a] < centre[b]:
-			return -1
-		case centre[a] > centre[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(centre[a], centre[b]) })
 	return order
 }
 

@@ -206,12 +206,16 @@ func (t *table) bestFit(strides []int64) (best, rival *fit) {
 	if t.good(best) || len(t.nodes) < 2 {
 		return best, rival
 	}
-	for _, period := range t.window(0, t.size).periods() {
-		tryLater(t.sharpen(period))
+	for _, period := range t.window(0, t.size).likeliest() {
+		// What is a stride but for the noise of the samples is that stride.
+		f := t.sharpen(period)
+		if f != nil && !slices.ContainsFunc(strides, func(s int64) bool { return near(f.period, s, t.size) }) {
+			tryLater(f)
+		}
 	}
 	if !t.good(best) || best.period < t.size {
 		block := t.window(0, t.size/int64(len(t.nodes)))
-		for _, period := range t.squarePeriods(block, strides, best.period) {
+		for _, period := range t.squarePeriods(block, strides, best.period, t.good(best)) {
 			// The first block row by itself is no square.
 			if f := block.fitParts(period); f == nil || f.skill < minSkill/2 {
 				continue

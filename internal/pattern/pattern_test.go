@@ -238,3 +238,26 @@ func TestConflict(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkFind is one loop's use of a GiB, the easiest and the hardest patterns.
+func BenchmarkFind(b *testing.B) {
+	const pages, nodes = 1 << 18, 4
+	for name, owner := range map[string]func(page, i int) int{
+		"x-wise":     func(page, i int) int { return page * nodes / pages },
+		"y-wise":     func(page, i int) int { return page / 3 % nodes },
+		"all-to-all": func(page, i int) int { return i },
+		"none":       func(page, i int) int { return int(uint32(page*page*2654435761)>>13) % nodes },
+	} {
+		b.Run(name, func(b *testing.B) {
+			u := Use{Nodes: nodes, Bytes: pages * 4096}
+			for page := range pages {
+				for i := range nodes {
+					u.Cells = append(u.Cells, Cell{page, owner(page, i), 10})
+				}
+			}
+			for b.Loop() {
+				Find(u, nil)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"math/cmplx"
@@ -11,8 +12,25 @@ import (
 	"numaopt/internal/units"
 )
 
-// lines is how many lines of a spectrum are tried.
-const lines = 4
+// lines is how many lines of a spectrum are tried, and sharpened how many of the
+// periods that they stand for are worth being made exact.
+const lines, sharpened = 4, 2
+
+// likeliest are those of t's periods whose parts fit best.
+func (t *table) likeliest() []int64 {
+	var fits []*fit
+	for _, period := range t.periods() {
+		if f := t.fitParts(period); f != nil {
+			fits = append(fits, f)
+		}
+	}
+	slices.SortStableFunc(fits, func(a, b *fit) int { return cmp.Compare(b.likelihood, a.likelihood) })
+	var list []int64
+	for _, f := range fits[:min(sharpened, len(fits))] {
+		list = append(list, f.period)
+	}
+	return list
+}
 
 // periods are the candidates for the period of t's pages in bytes, the strongest
 // first: one over the frequencies with most power, and their multiples, as a line
@@ -77,15 +95,7 @@ func peaks(spectrum []complex128, lowest int) []int {
 			list = append(list, i)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b int) int {
-		switch pa, pb := power(a), power(b); {
-		case pa > pb:
-			return -1
-		case pa < pb:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(power(b), power(a)) })
 	return list[:min(lines, len(list))]
 }
 
@@ -119,7 +129,8 @@ func (t *table) sharpest(signal []complex128, f, step float64) float64 {
 }
 
 // sharpen fits periods about one, ever closer, and then the roundest number that
-// does as well: strides are multiples of what arrays are made of.
+// does as well: strides are multiples of what arrays are made of. Where there are
+// very many pages, good is good enough.
 func (t *table) sharpen(period int64) *fit {
 	best := t.fitParts(period)
 	if best == nil || best.skill < worthSkill {
@@ -127,15 +138,15 @@ func (t *table) sharpen(period int64) *fit {
 	}
 	// A change of the period by drift moves the object's end by one period.
 	drift := float64(period) * float64(period) / float64(t.size)
-	for step := drift / 2; step > drift/40; step /= 2 {
+	for step := drift / 2; step > drift/40 && (len(t.page) <= maxWindow || !t.good(best)); step /= 2 {
 		for _, p := range []int64{best.period - int64(step), best.period + int64(step)} {
 			if f := t.fitParts(p); f != nil && f.likelihood > best.likelihood {
 				best = f
 			}
 		}
 	}
-	round := roundest(float64(best.period)-drift/20, float64(best.period)+drift/20)
-	if f := t.fitParts(round); f != nil && !t.clearly(best, f) {
+	round := roundest(float64(best.period)-drift/100, float64(best.period)+drift/100)
+	if f := t.fitParts(round); f != nil && f.likelihood > best.likelihood-clearlyBetter/3*t.ceiling() {
 		best = f
 	}
 	return best

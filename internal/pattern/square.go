@@ -40,10 +40,14 @@ func (t *table) fitSquare(period int64) *fit {
 	return f
 }
 
-// squarePeriods are the candidates for the rows of a square: the strides, the
-// periods of the first block row, and what the whole object's period comes from.
-func (t *table) squarePeriods(block *table, strides []int64, whole int64) []int64 {
-	list := append(slices.Clone(strides), block.periods()...)
+// squarePeriods are the candidates for the rows of a square: the strides, what the
+// whole object's period comes from, and if that is not good the periods of the first
+// block row.
+func (t *table) squarePeriods(block *table, strides []int64, whole int64, good bool) []int64 {
+	list := slices.Clone(strides)
+	if !good {
+		list = append(list, block.periods()...)
+	}
 	for _, turn := range []float64{1, -1} {
 		period := turned(whole, t.size, turn)
 		drift := period * period / float64(t.size)
