@@ -9,6 +9,7 @@ import (
 
 	"numaopt/internal/classify"
 	"numaopt/internal/pattern"
+	"numaopt/internal/shape"
 	"numaopt/internal/units"
 )
 
@@ -93,7 +94,7 @@ func (t *textWriter) patterns(r *Report) {
 			continue
 		}
 		name := short(o.Name, 20)
-		if s := o.Shape; s != nil {
+		if s := o.Shape; s != nil && (len(s.Dims) > 1 || s.Source != string(shape.Declared)) {
 			notes = append(notes, fmt.Sprintf("%s: %s (%s)", o.Name, s.text, s.Source))
 		}
 		if o.Conflict {
