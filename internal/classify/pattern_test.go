@@ -93,13 +93,15 @@ func TestInstances(t *testing.T) {
 	for _, x := range []struct {
 		name     string
 		overlaps bool
+		ranks    int // threads that allocate, in turns
 		owner    func(row, page int) int
 		want     pattern.Kind
 	}{
-		{"rows by x", true, func(row, _ int) int { return row * threads / rows }, pattern.XWise},
-		{"rows by y", true, func(_, page int) int { return page * threads / pages }, pattern.YWise},
-		{"one buffer again", false, func(_, page int) int { return page * threads / pages }, pattern.XWise},
-		{"one buffer in turns", false, func(row, _ int) int { return row % threads }, pattern.AllToAll},
+		{"rows by x", true, 1, func(row, _ int) int { return row * threads / rows }, pattern.XWise},
+		{"rows by y", true, 1, func(_, page int) int { return page * threads / pages }, pattern.YWise},
+		{"one buffer again", false, 1, func(_, page int) int { return page * threads / pages }, pattern.XWise},
+		{"one buffer in turns", false, 1, func(row, _ int) int { return row % threads }, pattern.AllToAll},
+		{"a buffer for each thread", false, threads, func(row, _ int) int { return row % threads }, pattern.XWise},
 	} {
 		var lines []string
 		for row := range rows {
@@ -107,7 +109,8 @@ func TestInstances(t *testing.T) {
 		}
 		p := profiletest.Draw(4, 2, lines...)
 		for i := range p.Objects {
-			p.Objects[i].Site, p.Objects[i].Ordinal, p.Objects[i].Overlaps = 0, i, x.overlaps && i > 0
+			o := &p.Objects[i]
+			o.Site, o.Rank, o.Ordinal, o.Overlaps = 0, i%x.ranks, i/x.ranks, x.overlaps && i > 0
 		}
 		groups, of := access.Groups(p)
 		list := FindPatterns(p, groups, of, nil)

@@ -239,6 +239,17 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// TestConflictWhere: loops do not disagree over pages that only one of them touches.
+func TestConflictWhere(t *testing.T) {
+	half := int(whole.bytes()/4096) / 2
+	up := Find(run("x sweep", whole, 2, 1, 1, 1), nil)
+	down := Find(run("x down", whole, 2, 1, 1, 1), nil)
+	c := FindConflict([]Want{{up, 1000, 0, half - 1}, {down, 1000, half, 2*half - 1}}, 2, 0, whole.bytes())
+	if c.Is() || c.Together > 0.01 {
+		t.Errorf("%+v, want none", c)
+	}
+}
+
 // BenchmarkFind is one loop's use of a GiB, the easiest and the hardest patterns.
 func BenchmarkFind(b *testing.B) {
 	const pages, nodes = 1 << 18, 4
