@@ -2,7 +2,8 @@
 // that a package imports only packages of lower rows.
 //
 // Read from the top of Rows to its end, the list is the algorithm: a run is
-// recorded, ingested into a profile, attributed, classified, planned, and the
+// recorded, ingested into a profile, attributed, classified, its patterns of use
+// recognised, planned, and the
 // plan is launched on a machine or in the lab; report and check read any stage.
 // Everything turns on two plain contracts: profile (what was observed) and plan
 // (what shall be done). Left of profile is only reading, between the two is only
@@ -15,9 +16,10 @@ package internal
 // source to it. A new package gets its row in the same change.
 var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena"},
-	{"topo", "symbol", "runfile"},
+	{"topo", "symbol", "runfile", "pattern"},
 	{"profile", "plan", "record", "bounds"},
 	{"ingest", "access", "launch"},
+	{"shape"},
 	{"classify", "lab"},
 	{"planner", "check", "doctor"},
 	{"report"},

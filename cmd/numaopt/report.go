@@ -12,6 +12,8 @@ import (
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
 	"numaopt/internal/safefile"
+	"numaopt/internal/shape"
+	"numaopt/internal/symbol"
 )
 
 // reportOptions are the arguments of report.
@@ -20,6 +22,7 @@ type reportOptions struct {
 	output  string // file name; "" or "-" is stdout
 	format  string // "text" or "json"
 	only    []string
+	shapes  []string
 	top     int
 	schema  bool
 }
@@ -35,12 +38,20 @@ pages are private, used from one node or uniformly shared (CGO'12 §2.2, §3.1),
 and the figures by object, loop, thread, node and place of first touch. The first
 lines are the verdict; warnings say what to mistrust.
 
+It names how each loop divides each object over the nodes: x-wise, y-wise, z-wise,
+block-cyclic, block-exclusive (CGO'12 §3.1, §4.1), in inverse order, all-to-all, or
+by one node, and says where loops want placements that exclude each other. The array
+behind an object is the one that the debug information declares, where the program's
+files are still there; else its rows are inferred from the accesses, or given by
+--shape.
+
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
 is known. --only restricts every figure to the accesses from some loops or
 functions, and to the pages that these touch.`,
 		Example: `  numaopt report app.nprof
   numaopt report app.nprof --only solve --only sweep.c:88
+  numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
   numaopt report --schema > report.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -73,6 +84,7 @@ functions, and to the pages that these touch.`,
 	f.BoolVar(&asJSON, "json", false, "the same as --format json")
 	f.StringVarP(&opt.output, "output", "o", "", "write to `FILE` (default stdout)")
 	f.StringArrayVar(&opt.only, "only", nil, "only these loops or functions: `NAME` or FILE:LINE; may be repeated")
+	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
@@ -87,7 +99,11 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return err
 	}
-	r, err := report.Build(p, report.Options{Only: opt.only})
+	shapes, err := shape.Find(p, &symbol.Table{}, opt.shapes)
+	if err != nil {
+		return fmt.Errorf("report %s: %w", opt.profile, err)
+	}
+	r, err := report.Build(p, report.Options{Only: opt.only, Shapes: shapes})
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"numaopt/internal/access"
 	"numaopt/internal/classify"
 	"numaopt/internal/profile"
+	"numaopt/internal/shape"
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
@@ -17,6 +18,8 @@ import (
 // Options restrict a report.
 type Options struct {
 	Only []string // loops and functions, see access.Only; empty is all
+	// Shapes are the arrays behind objects by index, as far as known; see shape.Find.
+	Shapes map[int]shape.Shape
 }
 
 // Build makes the report of p. The only error is a name of Only that p does not
@@ -29,6 +32,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q)}
 	b.groups, b.groupOf = access.Groups(q)
 	b.dealt()
+	b.patterns = classify.FindPatterns(q, b.groups, b.groupOf, opt.Shapes)
 	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), Findings: []string{}, Warnings: []string{}}
 	b.totals(r)
 	b.sharing(r)
@@ -59,6 +63,7 @@ type builder struct {
 	// time, by group and by region; knownTo those of dealtTo of which OpenMP's
 	// runtime says so, the others only look like it.
 	dealtTo, dealtBy, knownTo []uint64
+	patterns                  []classify.Patterns // by group
 }
 
 func (b *builder) dealt() {
@@ -188,6 +193,7 @@ func (b *builder) objects() []Object {
 			o.DRAMByNode = append(o.DRAMByNode, byNode[i*nodes+k].DRAM.Total())
 		}
 		b.source(&o, &b.p.Objects[b.groups[i].Objects[0]])
+		b.wanted(&o, &b.patterns[i])
 		list = append(list, o)
 	}
 	slices.SortStableFunc(list, func(a, b Object) int {

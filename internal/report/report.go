@@ -157,6 +157,34 @@ type Object struct {
 	Stack             []string `json:"stack,omitempty"` // where it is allocated, innermost first
 	Symbol            string   `json:"symbol,omitempty"`
 	File              string   `json:"file,omitempty"`
+
+	Shape        *Shape    `json:"shape,omitempty"`
+	Patterns     []Pattern `json:"patterns"` // by loop, most DRAM accesses first
+	Conflict     bool      `json:"conflict"`
+	ConflictText string    `json:"conflict_text,omitempty"`
+}
+
+// Shape is the array behind an object.
+type Shape struct {
+	Dims     []int64 `json:"dims"` // in memory order, the slowest first
+	Elem     int64   `json:"element_bytes"`
+	Source   string  `json:"source"`
+	Variable string  `json:"variable,omitempty"`
+	text     string
+}
+
+// Pattern is how one loop divides an object over the nodes.
+type Pattern struct {
+	Loop       string `json:"loop"`
+	Pattern    string `json:"pattern"`
+	Block      int64  `json:"block_bytes"`  // mean part of a node, 0 without parts
+	Period     int64  `json:"period_bytes"` // after which the parts repeat
+	Nodes      []int  `json:"nodes"`        // of the parts in the order of memory
+	Explains   Pct    `json:"explains_pct"`
+	Confidence Pct    `json:"confidence_pct"`
+	Samples    uint64 `json:"samples"`
+	Need       uint64 `json:"samples_needed,omitempty"`
+	DRAMPct    Pct    `json:"dram_pct"` // of the object's by parallel code
 }
 
 // Loop is one parallel loop, or a function outside all loops.

@@ -33,6 +33,7 @@ func WriteText(w io.Writer, r *Report, opt TextOptions) error {
 	}
 	t.sharing(r)
 	t.objects(r)
+	t.patterns(r)
 	t.loops(r)
 	t.firstTouch(r)
 	t.threads(r)
@@ -327,7 +328,7 @@ func newTableRow(heads table.Row) table.Writer {
 	for i, h := range heads {
 		align := text.AlignRight
 		switch strings.TrimSpace(fmt.Sprint(h)) {
-		case "object", "loop", "pages", "kind", "serial", "first touched at", "by\nrank", "homes by\nnode:%":
+		case "object", "loop", "wants", "pages", "kind", "serial", "first touched at", "by\nrank", "homes by\nnode:%":
 			align = text.AlignLeft
 		}
 		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})

@@ -121,6 +121,7 @@ type detail struct {
 	module        string // Fortran module
 	function      string // that it is local to
 	common        bool
+	members       []*detail    // of a common block
 	kind          dwarf.Offset // of its type
 	size          uint64       // only where no symbol has it
 }
@@ -240,7 +241,7 @@ func (d *debugInfo) variables(u *unit, symbols map[string]uint64, found func(uin
 	d.parse(u)
 	type place struct {
 		prefix, module, function string
-		common                   bool
+		common                   *detail
 	}
 	r := d.data.Reader()
 	r.Seek(u.off)
@@ -276,14 +277,16 @@ func (d *debugInfo) variables(u *unit, symbols map[string]uint64, found func(uin
 			if !ok { // gfortran locates the members alone
 				lo, ok = symbols[d.linkage(e)]
 			}
+			next.common = &detail{name: name, linkage: d.linkage(e), file: u.file(intVal(e, dwarf.AttrDeclFile, -1)),
+				line: intVal(e, dwarf.AttrDeclLine, 0), common: true}
 			if ok {
-				found(lo, &detail{name: name, linkage: d.linkage(e), file: u.file(intVal(e, dwarf.AttrDeclFile, -1)),
-					line: intVal(e, dwarf.AttrDeclLine, 0), common: true})
+				found(lo, next.common)
 			}
-			next.common = true
 		case dwarf.TagVariable:
 			enter = false
-			if lo, ok := d.address(u, e); ok && !at.common {
+			if at.common != nil {
+				at.common.members = append(at.common.members, d.variable(u, e))
+			} else if lo, ok := d.address(u, e); ok {
 				v := d.variable(u, e)
 				v.prefix, v.module, v.function = at.prefix, at.module, at.function
 				found(lo, v)

@@ -1,0 +1,88 @@
+package pattern
+
+import (
+	"math"
+
+	"numaopt/internal/stat"
+)
+
+// confidence is that of f, see Result: one model's likelihood exceeds that of the
+// true one by a factor x with a probability of at most 1/x (Markov's inequality;
+// Royall, Statistical Evidence, 1997, §1.4), times the number of choices that the
+// fit had against chance: orders of the nodes, and borders.
+func (t *table) confidence(f, rival *fit) float64 {
+	k := float64(len(t.nodes))
+	orders, _ := math.Lgamma(k + 1)
+	choices := orders + (k-1)*math.Log(float64(len(t.page)))
+	if f.square != nil { // at most as many orders in each row, and twice the borders
+		choices = k*orders + 2*(k-1)*math.Log(float64(len(t.page)))
+	}
+	chance := math.Exp(min(0, choices-t.weight*f.likelihood))
+	if rival != nil {
+		chance = max(chance, math.Exp(min(0, -t.weight*(f.likelihood-rival.likelihood))))
+	}
+	return 1 - chance
+}
+
+// divergence is Kullback and Leibler's of a share p from a share q < p; 0 if p is
+// not above q.
+func divergence(p, q float64) float64 {
+	if p <= q || q <= 0 {
+		return 0
+	}
+	d := p * math.Log(p/q)
+	if p < 1 {
+		d += (1 - p) * math.Log((1-p)/(1-q))
+	}
+	return d
+}
+
+// sameNode are the limits of what accesses to one page agree in beyond chance, in
+// [0,1]: at most this much is all-to-all.
+const (
+	sameNode = 0.25
+	minPairs = 30
+	mostOf   = 8 // pairs that one page counts for
+)
+
+// withoutParts tells all-to-all use from pages that have their nodes without any
+// order, by how often two accesses to one page come from the same node. Pages with
+// a single sample say nothing of that.
+func (t *table) withoutParts(r *Result) {
+	var agree, pairs, chance float64
+	for _, m := range t.mean {
+		chance += m * m
+	}
+	for i := range t.page {
+		var same, all float64
+		for _, c := range t.count[i*t.all : (i+1)*t.all] {
+			c /= t.period
+			same += c * max(0, c-1)
+			all += c
+		}
+		if all >= 2 {
+			w := min(mostOf, all-1)
+			agree += w * min(1, same/(all*(all-1)))
+			pairs += w
+		}
+	}
+	if pairs < minPairs {
+		// Pairs grow with the square of the samples.
+		r.Need = uint64(math.Ceil(float64(r.Samples) * math.Sqrt(2*minPairs/max(pairs, 1))))
+		return
+	}
+	skill := (agree/pairs - chance) / (1 - chance)
+	lo, hi := stat.Wilson(agree, pairs)
+	limit := chance + sameNode*(1-chance)
+	switch {
+	case skill <= sameNode:
+		r.Kind, r.Explains = AllToAll, min(1, 1-skill)
+		r.Confidence = 1 - math.Exp(-pairs*divergence(1-agree/pairs, 1-limit))
+	default:
+		r.Kind = None
+		r.Confidence = 1 - math.Exp(-pairs*divergence(agree/pairs, limit))
+	}
+	if t.period > 1 && lo < limit && limit < hi {
+		r.Kind, r.Explains, r.Confidence, r.Need = NotEnough, math.NaN(), math.NaN(), 2*r.Samples
+	}
+}

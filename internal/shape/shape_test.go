@@ -1,0 +1,224 @@
+package shape
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"numaopt/internal/ident"
+	"numaopt/internal/profile"
+	"numaopt/internal/symbol"
+)
+
+func TestParse(t *testing.T) {
+	for _, x := range []struct {
+		text, object string
+		want         Shape
+		err          string
+	}{
+		{"u=64,32,5:8", "u", Shape{Dims: []int64{64, 32, 5}, Elem: 8, Source: Given}, ""},
+		{"a=b.c:3 (f)=7:1", "a=b.c:3 (f)", Shape{Dims: []int64{7}, Elem: 1, Source: Given}, ""},
+		{"u", "", Shape{}, "want OBJECT="},
+		{"=5:8", "", Shape{}, "want OBJECT="},
+		{"u=64,32", "", Shape{}, "bytes of an element are missing"},
+		{"u=NX,NY:8", "", Shape{}, `dimension "NX" is not a positive number`},
+		{"u=64,-1:8", "", Shape{}, `dimension "-1" is not`},
+		{"u=64,,2:8", "", Shape{}, `dimension "" is not`},
+		{"u=64:0", "", Shape{}, `element size "0" is not`},
+		{"u=99999999999999999999:8", "", Shape{}, "is too large"},
+		{"u=4000000000,4000000000:8", "", Shape{}, "more memory than there is"},
+	} {
+		object, s, err := Parse(x.text)
+		if d := cmp.Diff(x.want, s); object != x.object || d != "" {
+			t.Errorf("%s: %q (-want +got)\n%s", x.text, object, d)
+		}
+		if x.err == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), x.err) {
+			t.Errorf("%s: %v, want %q", x.text, err, x.err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("u=64,32,5:8")
+	f.Add("a=b=1:2")
+	f.Fuzz(func(t *testing.T, text string) {
+		if name, s, err := Parse(text); err == nil {
+			if name == "" || s.Bytes() <= 0 || len(s.Dims) == 0 {
+				t.Errorf("%q: %q %v", text, name, s)
+			}
+		}
+	})
+}
+
+func TestStrides(t *testing.T) {
+	for _, x := range []struct {
+		shape Shape
+		want  []int64
+		text  string
+	}{
+		{Shape{Dims: []int64{64, 32, 5}, Elem: 8}, []int64{1280, 40}, "64 × 32 × 5 of 8 B"},
+		{Shape{Dims: []int64{64}, Elem: 8}, nil, "64 of 8 B"},
+		{Shape{Dims: []int64{64, 16}, Elem: 4096, Source: Inferred}, []int64{65536, 4096}, "64 × 16 rows of 4 KiB"},
+	} {
+		if d := cmp.Diff(x.want, x.shape.Strides()); d != "" {
+			t.Errorf("%v: %s", x.shape, d)
+		}
+		if s := x.shape.String(); s != x.text {
+			t.Errorf("%s, want %s", s, x.text)
+		}
+	}
+}
+
+func TestInfer(t *testing.T) {
+	for _, x := range []struct {
+		bytes   int64
+		periods []int64
+		want    []int64 // dimensions, and the row
+	}{
+		{1 << 20, []int64{1 << 14}, []int64{64, 1 << 14}},
+		{1 << 20, []int64{1 << 10, 1 << 14}, []int64{64, 16, 1 << 10}},
+		{1 << 20, []int64{1 << 14, 3 << 12}, []int64{64, 1 << 14}}, // 4 : 3
+		{1 << 20, []int64{1<<14 + 9, 1 << 14}, []int64{64, 1<<14 + 9}},
+		{1 << 20, []int64{1 << 20}, nil},
+		{1 << 20, nil, nil},
+	} {
+		s, ok := Infer(x.bytes, x.periods)
+		var got []int64
+		if ok {
+			got = append(s.Dims, s.Elem)
+		}
+		if d := cmp.Diff(x.want, got); d != "" {
+			t.Errorf("%d %v: %s", x.bytes, x.periods, d)
+		}
+	}
+}
+
+func TestComplete(t *testing.T) {
+	for _, x := range []struct {
+		dims  []int64
+		bytes int64
+		want  int64 // first dimension, 0: does not fit
+	}{
+		{[]int64{10, 5}, 400, 10},
+		{[]int64{10, 5}, 439, 10}, // an allocator's padding
+		{[]int64{10, 5}, 440, 0},
+		{[]int64{10, 5}, 399, 0},
+		{[]int64{0, 5}, 400, 10},
+		{[]int64{0, 5}, 39, 0},
+		{[]int64{10, 0}, 400, 0},
+		{nil, 400, 50},
+	} {
+		s, ok := Shape{Dims: x.dims, Elem: 8}.complete(x.bytes)
+		if ok != (x.want > 0) || ok && s.Dims[0] != x.want {
+			t.Errorf("%v in %d bytes: %v %v", x.dims, x.bytes, s, ok)
+		}
+	}
+}
+
+func TestAssignee(t *testing.T) {
+	for line, want := range map[string]string{
+		"  u = malloc(n);":                             "u",
+		"double (*u)[N][M] = malloc(n * sizeof *u);":   "u",
+		"double *restrict v = (double *)calloc(n, 8);": "v",
+		"auto *w=new double[n];":                       "w",
+		"if (!(u = malloc(n))) return 1;":              "u",
+		"return malloc(n);":                            "",
+		"s->u = malloc(n);":                            "",
+		"s.u = malloc(n);":                             "",
+		"if (x == y) f(malloc(n));":                    "",
+	} {
+		file := filepath.Join(t.TempDir(), "a.c")
+		if err := os.WriteFile(file, []byte("int x;\n"+line+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if name, read := assignee(file, 2); name != want || !read {
+			t.Errorf("%s: %q %v, want %q", line, name, read, want)
+		}
+	}
+}
+
+// TestFind asks a compiled program for a global and two allocations.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "a.c"), filepath.Join(dir, "a")
+	text := `#include <stdlib.h>
+double u[64][32][5];
+double (*grid)[100];
+int main(int argc, char **argv) {
+    grid = malloc(800 * argc);
+    u[argc][2][3] = grid[0][argc] = 1;
+    return argv[0][0] == u[1][2][3];
+}
+`
+	if err := os.WriteFile(source, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-g", "-O1", source, "-o", program).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	table := &symbol.Table{}
+	m, err := table.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &profile.Profile{
+		Modules: []ident.Module{{Path: program, BuildID: m.BuildID()}},
+		Sites:   []profile.Site{{Frames: []ident.Code{returnTo(t, m, source, 5)}}},
+		Objects: []profile.Object{
+			{Kind: profile.Global, Name: "u in a.c", Symbol: "u", Offset: m.Objects("u")[0].VAddr, Bytes: 64 * 32 * 40, Site: -1},
+			{Kind: profile.Heap, Name: "a.c:5 (main)", Bytes: 80000, Module: -1},
+			{Kind: profile.Heap, Name: "a.c:5 (main)", Bytes: 799, Module: -1, Ordinal: 1},
+		},
+	}
+	declared := map[int]Shape{
+		0: {Dims: []int64{64, 32, 5}, Elem: 8, Source: Declared, Variable: "u"},
+		1: {Dims: []int64{100, 100}, Elem: 8, Source: Declared, Variable: "grid"},
+	}
+	find := func(given ...string) map[int]Shape {
+		t.Helper()
+		shapes, err := Find(p, table, given)
+		if err != nil {
+			t.Error(err)
+		}
+		return shapes
+	}
+	if d := cmp.Diff(declared, find()); d != "" {
+		t.Errorf("declared (-want +got):\n%s", d)
+	}
+	declared[0] = Shape{Dims: []int64{128, 80}, Elem: 8, Source: Given}
+	if d := cmp.Diff(declared, find("u=128,80:8")); d != "" {
+		t.Errorf("given (-want +got):\n%s", d)
+	}
+	for given, want := range map[string]string{
+		"u=128,81:8": "that is 81KiB, but u has 80KiB",
+		"v=128,80:8": `no object is called "v"; the profile has u in a.c, a.c:5 (main)`,
+		"u":          "want OBJECT=",
+	} {
+		if _, err := Find(p, table, []string{given}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", given, err, want)
+		}
+	}
+	p.Modules[0].BuildID = "another"
+	if shapes := find(); len(shapes) > 0 {
+		t.Errorf("of another build: %v", shapes)
+	}
+}
+
+// returnTo is a return address of a call in a line of main.
+func returnTo(t *testing.T, m *symbol.Module, file string, line int) ident.Code {
+	t.Helper()
+	for _, f := range m.Functions() {
+		for at := f.Lo; f.Symbol == "main" && at < f.Hi; at++ {
+			if c := m.ReturnSite(at); len(c.Inlined) > 0 && c.Inlined[0].Line == line {
+				c.Module = 0
+				return c
+			}
+		}
+	}
+	t.Fatalf("no code for %s:%d", file, line)
+	return ident.Code{}
+}
