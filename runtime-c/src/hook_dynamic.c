@@ -22,6 +22,7 @@ static void dynamic_here(void) {
     if (NMO_LIKELY(!nmo_track))
         return;
     nmo_loop_leave();
+    nmo_self.region.dealt = true;
     nmo_dynamic(nmo_self.region.fn, false);
 }
 

@@ -104,7 +104,7 @@ STATIC_INIT(8u, uint64_t, int64_t, uint64_t)
     }
 HAND_ON(__kmpc_for_static_fini, (void *loc, int32_t gtid), (loc, gtid), nmo_loop_leave())
 HAND_ON(__kmpc_barrier, (void *loc, int32_t gtid), (loc, gtid), nmo_self.region.last = 0)
-HAND_ON(GOMP_barrier, (void), (), nmo_self.region.last = 0)
+HAND_ON(GOMP_barrier, (void), (), (nmo_self.region.last = 0, nmo_self.region.dealt = false))
 
 /* ---- libgomp ---- */
 
@@ -123,7 +123,7 @@ static void gomp_track_threads(uintptr_t site) {
     enum { NEAR = 1 << 16 };
     if (!r->gomp)
         return;
-    if (r->answered && r->answered != r->site && site - r->answered + NEAR < 2 * NEAR)
+    if (r->answered && r->answered != r->site && !r->dealt && site - r->answered + NEAR < 2 * NEAR)
         loop_enter(r->answered, NMO_LOOP_LIBGOMP);
     r->asked = site;
 }
@@ -132,7 +132,7 @@ static void gomp_track_thread(uintptr_t site) {
     struct nmo_region *r = &nmo_self.region;
     if (!r->gomp)
         return;
-    if (r->asked)
+    if (r->asked && !r->dealt)
         loop_enter(site, NMO_LOOP_LIBGOMP);
     else
         r->answered = site;

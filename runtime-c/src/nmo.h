@@ -352,6 +352,7 @@ struct nmo_region {
     uintptr_t last;     /* of the last loop, where no barrier came since */
     uintptr_t asked;    /* libgomp: who asked for the number of threads, and not yet for the thread's */
     uintptr_t answered; /* libgomp: who asked for the thread's number only */
+    bool dealt;         /* libgomp: in a loop that hands out its work while it runs, or in no static one since */
 };
 
 struct nmo_self {
