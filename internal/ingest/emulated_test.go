@@ -3,10 +3,12 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sort"
 	"strings"
 	"testing"
 
@@ -387,5 +389,39 @@ func TestDynamicLoops(t *testing.T) {
 				t.Errorf("loops of %v only", seen)
 			}
 		})
+	}
+}
+
+func TestWorksharingLoops(t *testing.T) {
+	qemu := emulator(t)
+	// gcc asks for the thread's number once for all loops of an outlined function.
+	for compiler, want := range map[string]string{
+		"clang": `loops.c:10 (orphan) static group 0, 2 in sweeps of 1, 128 Ki stores
+loops.c:20 (region) static group 1, 6 in sweeps of 1, 384 Ki stores
+loops.c:23 (region) static group 1, 6 in sweeps of 1, 384 Ki stores
+loops.c:28 (region)  group 0, 2 in sweeps of 1, 128 Ki stores
+loops.c:36 (sweep) static group 0, 10 in sweeps of 5, 640 Ki stores`,
+		"gcc": `loops.c:17 (region)  group 0, 2 in sweeps of 1, 768 Ki stores
+loops.c:36 (sweep)  group 0, 10 in sweeps of 5, 640 Ki stores
+loops.c:9 (orphan)  group 0, 2 in sweeps of 1, 256 Ki stores`, // and those of the loop after it
+	} {
+		app := compileWith(t, compiler, "loops", "-fopenmp", "-O2")
+		r := emulate(t, qemu, nil, app)
+		stores := make([]uint64, len(r.Regions))
+		for _, x := range r.Rows {
+			if x.Op == profile.Store && strings.HasSuffix(r.Objects[r.Pages[x.Page].Object].Name, "in loops.c") {
+				stores[x.Region] += x.Count
+			}
+		}
+		var got []string
+		for i, x := range r.Regions {
+			if x.Worksharing() {
+				got = append(got, fmt.Sprintf("%s %s group %d, %d in sweeps of %d, %d Ki stores", x.Name, x.Schedule, x.Group, x.Invocations, x.Sweep, (stores[i]+512)/1024))
+			}
+		}
+		sort.Strings(got)
+		if s := strings.Join(got, "\n"); s != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", compiler, s, want)
+		}
 	}
 }

@@ -157,6 +157,34 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
+// TestVersion1 reads a file that knows no worksharing loops.
+func TestVersion1(t *testing.T) {
+	p, err := ReadFile(filepath.Join("testdata", "version-1.nprof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &p.Regions[0]
+	if r.Name != "a.c:7 (f)" || r.Entries != 3 || r.Site.Module != -1 || r.Worksharing() || len(p.Rows) != 1 {
+		t.Errorf("region %+v, %d rows", r, len(p.Rows))
+	}
+}
+
+func TestWorksharing(t *testing.T) {
+	p := sample()
+	p.Regions[0] = Region{Kind: Loop, Code: p.Regions[0].Code, Site: ident.Code{Module: 0, Offset: 0x88}, Runtime: "libomp", Schedule: "static", Group: 2, Invocations: 9, Sweep: 3}
+	q, err := Read(bytes.NewReader(encode(t, p)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := &q.Regions[0]; !r.Worksharing() || r.Site.Offset != 0x88 || r.Group != 2 || r.Invocations != 9 || r.Sweep != 3 {
+		t.Errorf("region %+v", r)
+	}
+	p.Regions[0].Site.Module = len(p.Modules)
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "site's module") {
+		t.Errorf("site in no module: %v", err)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for name, break_ := range map[string]func(*Profile){
 		"no nodes":        func(p *Profile) { p.Run.Topology.Nodes = nil },
