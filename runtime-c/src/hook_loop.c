@@ -33,15 +33,15 @@ void nmo_loop_leave(void) {
 
 /* Of the team that the caller is in, as libomp counts them: 1 where an `if`
  * clause made it serial. */
-static int kmp_threads(void) {
+static int kmp_threads(uintptr_t caller) {
     static void *real;
-    int (*call)(void *) = nmo_real_of(&real, "__kmpc_bound_num_threads", 0);
+    int (*call)(void *) = nmo_real_of(&real, "__kmpc_bound_num_threads", caller);
     return call ? call(NULL) : 1;
 }
 
-static int kmp_thread(void) {
+static int kmp_thread(uintptr_t caller) {
     static void *real;
-    int (*call)(void *) = nmo_real_of(&real, "__kmpc_bound_thread_num", 0);
+    int (*call)(void *) = nmo_real_of(&real, "__kmpc_bound_thread_num", caller);
     return call ? call(NULL) : 0;
 }
 
@@ -55,7 +55,7 @@ static int kmp_chunk(uintptr_t site, int schedule) {
     struct nmo_loop *loop = nmo_schedule_of(site);
     if (NMO_LIKELY(!loop) || !loop->kmp || without_modifiers(schedule) != KMP_STATIC)
         return -1;
-    return nmo_schedule_chunk(loop, &nmo_self.region, kmp_threads(), kmp_thread());
+    return nmo_schedule_chunk(loop, &nmo_self.region, kmp_threads(site), kmp_thread(site));
 }
 
 static void kmp_track(uintptr_t site, int schedule) {
@@ -162,6 +162,6 @@ NMO_EXPORT int omp_get_thread_num(void) {
     return chunk >= 0 ? chunk : thread;
 }
 
-int nmo_loop_threads(bool gomp) {
-    return gomp ? gomp_threads(0) : kmp_threads();
+int nmo_loop_threads(bool gomp, uintptr_t caller) {
+    return gomp ? gomp_threads(caller) : kmp_threads(caller);
 }

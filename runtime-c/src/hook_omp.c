@@ -45,7 +45,7 @@ static struct nmo_region new_region(uintptr_t fn, bool gomp) {
     return (struct nmo_region){
         .fn = fn,
         .gomp = gomp,
-        .nested = outer->fn && (outer->nested || nmo_loop_threads(gomp) > 1),
+        .nested = outer->fn && (outer->nested || nmo_loop_threads(gomp, fn) > 1),
         .epoch = __atomic_load_n(&nmo_schedule_epoch, __ATOMIC_ACQUIRE),
     };
 }

@@ -473,8 +473,8 @@ bool nmo_schedule_bounds_8u(uint64_t *lower, uint64_t *upper, int64_t incr, uint
 /* ---- hook_loop.c: where worksharing loops ask for their bounds -------------------------------- */
 
 void nmo_loop_leave(void); /* the caller is in no static loop now; mode track tells the plugin */
-/* Threads of the team that the caller is in. */
-int nmo_loop_threads(bool gomp);
+/* Threads of the team that the caller, an address in the program, is in. */
+int nmo_loop_threads(bool gomp, uintptr_t caller);
 
 /* ---- real.c: the next definition of what we interpose ---------------------------------------- */
 

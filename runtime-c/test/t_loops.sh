@@ -61,4 +61,41 @@ if command -v gfortran > /dev/null; then
 else
     echo "no gfortran: that part is left out"
 fi
+
+# Loops of a file that is loaded while the program runs, with a runtime of its own.
+cat > plugin.c <<'C'
+int once(int n) {
+    int sum = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (int i = 0; i < n; i++)
+        sum += i;
+    return sum;
+}
+C
+cat > load.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    for (int k = 1; k < argc; k++) {
+        void *h = dlopen(argv[k], RTLD_NOW | RTLD_LOCAL);
+        int (*once)(int) = h ? (int (*)(int))dlsym(h, "once") : 0;
+        if (!once)
+            return 1;
+        printf("%d %d\n", once(1000), once(7));
+    }
+    return 0;
+}
+C
+gcc -o load load.c -ldl || exit 1
+for compiler in gcc clang; do
+    $compiler -O2 -fopenmp -shared -fPIC -o plugin.so plugin.c 2> /dev/null || continue
+    case $compiler in gcc) call=omp_get_thread_num runtime=gomp ;; *) call='__kmpc_for_static_init_4' runtime=kmp ;; esac
+    run_file plugin.so $runtime "$(sites plugin.so $call)" "inverse -" > load.run
+    for name in ./plugin.so plugin.so; do
+        rm -f summary
+        text=$(LD_LIBRARY_PATH=$PWD LD_PRELOAD=$lib NUMAOPT_RUN=load.run ./load $name)
+        [ "$text" = "499500 21" ] || fail "$name by $compiler: $text"
+        [ "$(count permuted) $(count left)" = "2 0" ] || fail "$name by $compiler: $(count permuted) permuted, $(count left) left"
+    done
+done
 exit $failures
