@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
 	"numaopt/internal/topo"
@@ -138,6 +139,22 @@ func TestSerialCode(t *testing.T) {
 	serial := SerialCode(p)
 	if !serial(&profile.Row{Region: profiletest.Main}) || serial(&profile.Row{Region: profiletest.Main, Thread: 1}) {
 		t.Error("serial code is the main thread's only")
+	}
+}
+
+// TestOnlyWorksharing: a parallel region's name means the loops in it, too; a
+// loop's own name means that loop.
+func TestOnlyWorksharing(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
+	loop := &p.Regions[profiletest.Back]
+	loop.Code, loop.Site = p.Regions[profiletest.Work].Code, ident.Code{Module: 0, Offset: 0x99}
+	for name, total := range map[string]uint64{"work.c:20": 24, "work.c:20 (work)": 24, "back": 8, "work.c:30": 8, "main": 2} {
+		q, err := Only(p, []string{name})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+		} else if got := Total(q).All.Total(); got != total {
+			t.Errorf("%q: %d accesses, want %d", name, got, total)
+		}
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 // A name matches a region by its Name ("sweep.c:88 (sweep_x)"), its place
 // ("sweep.c:88" or with more of the path), its function or symbol, with or
 // without a C++ argument list and namespace, or the start routine of its
-// threads. A function's name matches all loops in it. A name that matches
+// threads. A function's name matches all loops in it, and a parallel region's the
+// worksharing loops in it. A name that matches
 // nothing is an error that lists the names at hand.
 func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
 	if len(names) == 0 {
@@ -65,7 +66,21 @@ func Regions(p *profile.Profile, names []string) ([]bool, error) {
 			return nil, fmt.Errorf("no loop or function is called %q; the profile has %s", name, namesAtHand(p))
 		}
 	}
+	for i := range p.Regions {
+		if in[i] && p.Regions[i].Kind == profile.Loop && !p.Regions[i].Worksharing() {
+			addLoops(p, i, in)
+		}
+	}
 	return in, nil
+}
+
+// addLoops takes the worksharing loops of parallel region i in.
+func addLoops(p *profile.Profile, i int, in []bool) {
+	at := p.Regions[i].Code
+	for k := range p.Regions {
+		r := &p.Regions[k]
+		in[k] = in[k] || r.Worksharing() && r.Code.Module == at.Module && r.Code.Offset == at.Offset
+	}
 }
 
 func matches(r *profile.Region, name string) bool {

@@ -51,7 +51,7 @@ var sectionName = [sections]string{"text", "notes", "modules", "functions", "loo
 func (s Section) String() string { return sectionName[s] }
 
 // Version is the format version that this package reads.
-const Version = 1
+const Version = 2
 
 const (
 	magic       = "numaopt-arena\n\x00\x00"
@@ -106,7 +106,7 @@ type Arena struct {
 }
 
 // entry is the smallest stride of each section's entries.
-var entry = [sections]uint64{1, 8, 32, 16, 24, 16, 16, 8, 8, 32, 48, 64, 16, 8}
+var entry = [sections]uint64{1, 8, 32, 16, 64, 16, 16, 8, 8, 32, 48, 64, 16, 8}
 
 // Open reads the header of an arena of size bytes.
 func Open(r io.ReaderAt, size int64) (*Arena, error) {

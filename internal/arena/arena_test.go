@@ -17,6 +17,7 @@ func small() *Builder {
 	b.Thread(0, 0, 0)
 	b.Func(m, 0x40)
 	loop := b.Loop(m, 0x80, 3)
+	b.WorkLoop(m, 0x80, 0xa0, 12, 0, 4)
 	site := b.Site(0x1100, 0x1200)
 	o := b.Object(KindHeap, site, 0, 0, 0x100000, 8192)
 	p := b.Page(Page{Number: 0x100, Object: o, Home: 1, Region: loop, Module: -1, Serial: true})
@@ -55,7 +56,7 @@ func TestRead(t *testing.T) {
 [{Lo:4096 Hi:36864 Base:4096 Path:/bin/app Dead:false}] <nil>
 [{Rank:0 CPU:0 Node:0 Pinned:false}] <nil>
 [{VAddr:0 Module:0 NoSymbol:false} {VAddr:64 Module:0 NoSymbol:false}] <nil>
-[{Code:{VAddr:0 Module:0 NoSymbol:false} Entries:0 Dynamic:false} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:3 Dynamic:false}] <nil>
+[{Code:{VAddr:0 Module:0 NoSymbol:false} Entries:0 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Joined:0 Sweep:0} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:3 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Joined:0 Sweep:0} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:12 Dynamic:false DynamicLoops:false Site:{VAddr:160 Module:0 NoSymbol:false} LibOMP:true Static:true Joined:0 Sweep:4}] <nil>
 [[] [4352 4608]] <nil>
 [{Addr:0 Bytes:0 Site:0 Rank:0 Ordinal:0 Kind:0 Overlaps:false File:false} {Addr:1048576 Bytes:8192 Site:1 Rank:0 Ordinal:0 Kind:1 Overlaps:false File:false}] <nil>
 1 {Number:256 PC:0 Object:1 Home:1 Thread:0 Region:2147483649 Module:-1 Serial:true Kernel:false}

@@ -50,9 +50,17 @@ func (b *Builder) Module(path string, lo, hi uint64) int {
 // Func adds a function.
 func (b *Builder) Func(module int, vaddr uint64) int { return b.add(Funcs, vaddr, int32(module)) }
 
-// Loop adds a loop.
+// Loop adds a parallel region.
 func (b *Builder) Loop(module int, vaddr, entries uint64) Region {
-	return Region(b.add(Loops, vaddr, entries, int32(module)) | loopBit)
+	return Region(b.add(Loops, vaddr, entries, int32(module), uint32(0), uint64(0), int32(-1)) | loopBit)
+}
+
+// WorkLoop adds a static loop of libomp in the region at vaddr of the same
+// module; joined is a loop from which no barrier parts it, 0 is none.
+func (b *Builder) WorkLoop(module int, vaddr, site, entries uint64, joined Region, sweep uint64) Region {
+	n, _ := joined.Loop()
+	return Region(b.add(Loops, vaddr, entries, int32(module), uint32(0), site, int32(module), uint32(aboutLibOMP|aboutStatic),
+		uint32(n), uint32(0), sweep) | loopBit)
 }
 
 // Thread adds a thread.

@@ -65,17 +65,53 @@ func (a *Arena) Funcs() ([]Code, error) { return read(a, Funcs, parseCode) }
 // Starts returns the start routines of threads by id; number 0 is none.
 func (a *Arena) Starts() ([]Code, error) { return read(a, Starts, parseCode) }
 
-// Loop is an outlined function and how often a team entered it.
+// Loop is a parallel region, named by its outlined function, or a worksharing
+// loop in it.
 type Loop struct {
 	Code
+	// Entries counts the instances at the team's master.
 	Entries uint64
-	Dynamic bool // hands out its work while it runs
+	// Dynamic: it hands out its work while it runs; a region outside its static
+	// loops, or, DynamicLoops, with these.
+	Dynamic, DynamicLoops bool
+	// Site is the address that the call for the loop's bounds returns to; Module
+	// -1: the region outside worksharing loops.
+	Site Code
+	// LibOMP tells libomp's loops from libgomp's; Static: unchunked static.
+	LibOMP, Static bool
+	// Joined is another loop of the region from which no barrier parts this one,
+	// or the way there; 0 is none.
+	Joined int
+	// Sweep is the length of its runs of consecutive instances without another
+	// loop's between; 0 if it varies.
+	Sweep uint64
 }
+
+// Flags of a loop (wire.h).
+const (
+	aboutLibOMP = 2
+	aboutStatic = 4
+)
 
 // Loops returns the loops by id; number 0 is unused.
 func (a *Arena) Loops() ([]Loop, error) {
 	return read(a, Loops, func(b []byte) Loop {
-		return Loop{Code{le.Uint64(b), int(int32(le.Uint32(b[16:]))), false}, le.Uint64(b[8:]), le.Uint32(b[20:]) != 0}
+		u32, u64 := le.Uint32, le.Uint64
+		l := Loop{
+			Code: Code{u64(b), int(int32(u32(b[16:]))), false}, Entries: u64(b[8:]), Dynamic: u32(b[20:]) != 0, DynamicLoops: u32(b[20:])&2 != 0,
+			Site: Code{u64(b[24:]), int(int32(u32(b[32:]))), false}, LibOMP: u32(b[36:])&aboutLibOMP != 0, Static: u32(b[36:])&aboutStatic != 0,
+			Joined: int(u32(b[40:])), Sweep: u64(b[48:]),
+		}
+		varies, run := u32(b[44:]) != 0, u64(b[56:]) // of instances; the last run may still go on
+		switch {
+		case l.Site.VAddr == 0:
+			l.Site.Module = -1
+		case l.Sweep == 0:
+			l.Sweep = run
+		case varies || run != 0 && run != l.Sweep:
+			l.Sweep = 0
+		}
+		return l
 	})
 }
 
@@ -135,6 +171,9 @@ func (a *Arena) Objects() ([]Object, error) {
 type Region uint32
 
 const loopBit = 1 << 31
+
+// LoopRegion is the key of loop n.
+func LoopRegion(n int) Region { return Region(n | loopBit) }
 
 // Loop returns the loop id, and whether the region is a loop.
 func (r Region) Loop() (int, bool) { return int(r &^ loopBit), r&loopBit != 0 }

@@ -459,7 +459,7 @@ func regionNames(p *profile.Profile) []string {
 	names := make([]string, len(p.Regions))
 	for i := range p.Regions {
 		r := &p.Regions[i]
-		names[i] = fmt.Sprintf("%s|%s|%s|%d|%d|%s", r.Kind, r.Name, modulePath(p, r.Code.Module), r.Code.Offset, r.Line, r.Thread)
+		names[i] = fmt.Sprintf("%s|%s|%s|%d|%d|%d|%s", r.Kind, r.Name, modulePath(p, r.Code.Module), r.Code.Offset, r.Site.Offset, r.Line, r.Thread)
 	}
 	return names
 }

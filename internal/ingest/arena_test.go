@@ -91,6 +91,43 @@ unknown "memory that nobody asked numaopt for" page 1024 home 0, thread 0 in ser
 	}
 }
 
+// TestWorksharing has two regions; in the first one, loops 1 and 3 and 3 and 4
+// follow one another without a barrier.
+func TestWorksharing(t *testing.T) {
+	b := arena.NewBuilder()
+	m := b.Module("/nonexistent/app", 0x10000, 0x20000)
+	thread := b.Thread(0, 0, 0)
+	b.Loop(m, 0x80, 3)
+	one := b.WorkLoop(m, 0x80, 0x91, 12, 0, 4)
+	b.WorkLoop(m, 0x80, 0x92, 3, 0, 0)
+	three := b.WorkLoop(m, 0x80, 0x93, 12, one, 1)
+	b.WorkLoop(m, 0x80, 0x94, 12, three, 1)
+	b.Loop(m, 0x200, 7)
+	b.WorkLoop(m, 0x200, 0x91, 5, 0, 1)
+	b.Block(arena.Block{Page: b.Page(arena.Page{Number: 0x11, Module: m, Region: one}), Thread: thread, Region: one, Count: [4][2]uint64{{1}}})
+	p, err := fromBytes(b.Bytes(), run(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range p.Regions {
+		got = append(got, fmt.Sprintf("%s: %x %x %v %s %q group %d, %d in sweeps of %d", r.Name, r.Code.Offset, r.Site.Offset, r.Worksharing(), r.Runtime, r.Schedule, r.Group, r.Invocations, r.Sweep))
+	}
+	want := `app+0x80: 80 0 false  "" group 0, 0 in sweeps of 0
+app+0x91: 80 91 true libomp "static" group 1, 12 in sweeps of 4
+app+0x92: 80 92 true libomp "static" group 0, 3 in sweeps of 0
+app+0x93: 80 93 true libomp "static" group 1, 12 in sweeps of 1
+app+0x94: 80 94 true libomp "static" group 1, 12 in sweeps of 1
+app+0x200: 200 0 false  "" group 0, 0 in sweeps of 0
+app+0x91: 200 91 true libomp "static" group 0, 5 in sweeps of 1`
+	if s := strings.Join(got, "\n"); s != want {
+		t.Errorf("got\n%s\nwant\n%s", s, want)
+	}
+	if len(p.Rows) != 1 || p.Regions[p.Rows[0].Region].Site.Offset != 0x91 {
+		t.Errorf("rows %+v", p.Rows)
+	}
+}
+
 func TestSiteNames(t *testing.T) {
 	modules := []ident.Module{{Path: "/bin/app"}, {Path: "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"}}
 	in := func(locations ...string) ident.Code { // "file:function", innermost first

@@ -3,10 +3,12 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sort"
 	"strings"
 	"testing"
 
@@ -366,26 +368,60 @@ func TestDynamicLoops(t *testing.T) {
 			}
 			// Without a schedule gcc's runtime is dynamic, clang's static.
 			want["by_environment"] = c.compiler == "gcc" && c.schedule == "" || strings.HasPrefix(c.schedule, "dynamic")
-			seen, nested := map[string]bool{}, 0
+			seen, nested := map[string]bool{}, map[uint64]bool{}
 			for _, x := range r.Regions {
-				if is, ok := want[x.Function]; ok && x.Kind == profile.Loop {
-					seen[x.Function] = true
-					if x.Dynamic != is {
-						t.Errorf("%s (%s): dynamic %v", x.Function, x.Name, x.Dynamic)
-					}
+				if _, ok := want[x.Function]; ok && x.Kind == profile.Loop {
+					seen[x.Function] = seen[x.Function] || x.Dynamic // of the region and the loops in it, one
 				}
-			}
-			for _, x := range r.Regions {
 				if x.Function == "nested" && x.Dynamic {
-					nested++
+					nested[x.Code.Offset] = true
 				}
 			}
-			if nested != 1 {
-				t.Errorf("%d of the nested loops are dynamic, want the inner one", nested)
+			for f, is := range seen {
+				if is != want[f] {
+					t.Errorf("%s: dynamic %v", f, is)
+				}
+			}
+			if len(nested) != 1 {
+				t.Errorf("%d of the nested loops are dynamic, want the inner one", len(nested))
 			}
 			if len(seen) < len(want)-1 { // "alone" may be a call of its body
 				t.Errorf("loops of %v only", seen)
 			}
 		})
+	}
+}
+
+func TestWorksharingLoops(t *testing.T) {
+	qemu := emulator(t)
+	// gcc asks for the thread's number once for all loops of an outlined function.
+	for compiler, want := range map[string]string{
+		"clang": `loops.c:10 (orphan) static group 0, 2 in sweeps of 1, 128 Ki stores
+loops.c:20 (region) static group 1, 6 in sweeps of 1, 384 Ki stores
+loops.c:23 (region) static group 1, 6 in sweeps of 1, 384 Ki stores
+loops.c:28 (region)  group 0, 2 in sweeps of 1, 128 Ki stores
+loops.c:36 (sweep) static group 0, 10 in sweeps of 5, 640 Ki stores`,
+		"gcc": `loops.c:17 (region)  group 0, 2 in sweeps of 1, 768 Ki stores
+loops.c:36 (sweep)  group 0, 10 in sweeps of 5, 640 Ki stores
+loops.c:9 (orphan)  group 0, 2 in sweeps of 1, 256 Ki stores`, // and those of the loop after it
+	} {
+		app := compileWith(t, compiler, "loops", "-fopenmp", "-O2")
+		r := emulate(t, qemu, nil, app)
+		stores := make([]uint64, len(r.Regions))
+		for _, x := range r.Rows {
+			if x.Op == profile.Store && strings.HasSuffix(r.Objects[r.Pages[x.Page].Object].Name, "in loops.c") {
+				stores[x.Region] += x.Count
+			}
+		}
+		var got []string
+		for i, x := range r.Regions {
+			if x.Worksharing() {
+				got = append(got, fmt.Sprintf("%s %s group %d, %d in sweeps of %d, %d Ki stores", x.Name, x.Schedule, x.Group, x.Invocations, x.Sweep, (stores[i]+512)/1024))
+			}
+		}
+		sort.Strings(got)
+		if s := strings.Join(got, "\n"); s != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", compiler, s, want)
+		}
 	}
 }

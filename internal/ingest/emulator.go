@@ -16,9 +16,9 @@ func FromArena(a *arena.Arena, run profile.Run, table *symbol.Table) (*profile.P
 	b := &builder{
 		a: a, table: table,
 		p:       &profile.Profile{Run: run},
-		moduleI: map[string]int{}, places: map[arena.Code]int{}, regionI: map[regionKey]int{}, regionOf: map[arena.Region]int{},
+		moduleI: map[string]int{}, places: map[arena.Code]int{}, regionI: map[regionKey]int{}, regionOf: map[arena.Region]int{}, wholes: map[arena.Code]arena.Loop{},
 	}
-	for _, step := range []func() error{b.read, b.notes, b.threads, b.objects, b.rows} {
+	for _, step := range []func() error{b.read, b.notes, b.threads, b.worksharings, b.objects, b.rows} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -41,6 +41,7 @@ type builder struct {
 	funcs   []arena.Code
 	starts  []arena.Code
 	loops   []arena.Loop
+	wholes  map[arena.Code]arena.Loop // parallel regions outside their worksharing loops
 	sites   [][]uint64
 	objs    []arena.Object
 

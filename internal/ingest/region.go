@@ -3,8 +3,10 @@ package ingest
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"numaopt/internal/arena"
+	"numaopt/internal/ident"
 	"numaopt/internal/profile"
 	"numaopt/internal/symbol"
 )
@@ -13,8 +15,9 @@ import (
 type regionKey struct {
 	kind   profile.RegionKind
 	module int
-	symbol string // the function; empty where nobody knows it
-	offset uint64 // of a loop
+	symbol string     // the function; empty where nobody knows it
+	offset uint64     // of a parallel region
+	site   arena.Code // of a worksharing loop
 	thread string
 }
 
@@ -46,16 +49,22 @@ func (b *builder) add(key regionKey, fill func() profile.Region) int {
 }
 
 func (b *builder) loop(n int) int {
-	var l arena.Loop
+	l := arena.Loop{Code: arena.Code{Module: -1}, Site: arena.Code{Module: -1}}
 	if n < len(b.loops) {
 		l = b.loops[n]
-	} else {
-		l.Module = -1
 	}
+	if l.Site.Module >= 0 {
+		return b.worksharing(&l)
+	}
+	return b.parallel(&l)
+}
+
+// parallel is a parallel region, outside its worksharing loops.
+func (b *builder) parallel(l *arena.Loop) int {
 	code := b.code(l.Code)
 	key := regionKey{kind: profile.Loop, module: code.Module, offset: code.Offset}
 	return b.add(key, func() profile.Region {
-		r := profile.Region{Kind: profile.Loop, Code: code, Entries: l.Entries, Dynamic: l.Dynamic, Name: symbol.Name(code, b.p.Modules)}
+		r := profile.Region{Kind: profile.Loop, Code: code, Site: ident.Code{Module: -1}, Entries: l.Entries, Dynamic: l.Dynamic, Name: symbol.Name(code, b.p.Modules)}
 		if l.Module < 0 || l.Module >= len(b.elf) || b.elf[l.Module] == nil {
 			return r
 		}
@@ -65,14 +74,109 @@ func (b *builder) loop(n int) int {
 		}
 		s := b.elf[l.Module].Loop(f)
 		r.Function, r.File, r.Line = s.Function, s.File, s.Line
-		switch {
-		case s.File != "" && s.Function != "":
-			r.Name = fmt.Sprintf("%s:%d (%s)", filepath.Base(s.File), s.Line, s.Function)
-		case s.File != "":
-			r.Name = fmt.Sprintf("%s:%d", filepath.Base(s.File), s.Line)
-		}
+		r.Name = placeName(r.File, r.Line, r.Function, r.Name)
 		return r
 	})
+}
+
+// worksharing is a worksharing loop. Its region is there, too: by its name one
+// means the loops in it as well.
+func (b *builder) worksharing(l *arena.Loop) int {
+	site := b.code(arena.Code{VAddr: l.Site.VAddr - 1, Module: l.Site.Module})
+	if site.Module < 0 {
+		return b.parallel(l)
+	}
+	site.Offset = l.Site.VAddr
+	whole := b.wholes[l.Code]
+	region := b.p.Regions[b.parallel(&whole)]
+	key := regionKey{kind: profile.Loop, module: region.Code.Module, offset: region.Code.Offset, site: arena.Code{VAddr: site.Offset, Module: site.Module}}
+	return b.add(key, func() profile.Region {
+		r := profile.Region{
+			Kind: profile.Loop, Code: region.Code, Site: site, Runtime: "libgomp", Schedule: schedule(l), Dynamic: whole.DynamicLoops,
+			Entries: l.Entries, Invocations: l.Entries, Sweep: l.Sweep, Name: symbol.Name(site, b.p.Modules),
+		}
+		if l.LibOMP {
+			r.Runtime = "libomp"
+		}
+		if n := len(site.Inlined); n > 0 {
+			at := site.Inlined[0]
+			r.Function, r.File, r.Line = at.Function, at.File, at.Line
+		}
+		if site.Symbol == region.Code.Symbol || r.Function == "" {
+			r.Function = region.Function
+		}
+		r.Name = placeName(r.File, r.Line, r.Function, r.Name)
+		return r
+	})
+}
+
+// schedule is what is known of a loop's schedule. Whether the thread number that
+// code of libgomp asks for reaches loop bounds alone, only its machine code tells.
+func schedule(l *arena.Loop) string {
+	if l.LibOMP && l.Static {
+		return "static"
+	}
+	return ""
+}
+
+// placeName is "file.c:88 (f)", with what is known of it; otherwise if that is nothing.
+func placeName(file string, line int, function, otherwise string) string {
+	switch {
+	case file != "" && function != "":
+		return fmt.Sprintf("%s:%d (%s)", filepath.Base(file), line, function)
+	case file != "":
+		return fmt.Sprintf("%s:%d", filepath.Base(file), line)
+	}
+	return otherwise
+}
+
+// worksharings makes the regions of all worksharing loops, with accesses or not,
+// and numbers their groups.
+func (b *builder) worksharings() error {
+	for n := range b.loops {
+		if l := &b.loops[n]; l.Site.Module < 0 && l.Site.VAddr == 0 {
+			if _, ok := b.wholes[l.Code]; !ok {
+				b.wholes[l.Code] = *l
+			}
+		}
+	}
+	of := map[int][]int{} // first loop of a group → regions
+	var order []int
+	for n := 1; n < len(b.loops); n++ {
+		if b.loops[n].Site.Module < 0 {
+			continue
+		}
+		first, i := b.first(n), b.region(arena.LoopRegion(n))
+		if of[first] == nil {
+			order = append(order, first)
+		}
+		if !slices.Contains(of[first], i) {
+			of[first] = append(of[first], i)
+		}
+	}
+	group := 0
+	for _, first := range order {
+		if len(of[first]) < 2 {
+			continue
+		}
+		group++
+		for _, i := range of[first] {
+			b.p.Regions[i].Group = group
+		}
+	}
+	return nil
+}
+
+// first follows the joined loops from n to their first.
+func (b *builder) first(n int) int {
+	for range b.loops {
+		next := b.loops[n].Joined
+		if next <= 0 || next >= len(b.loops) {
+			break
+		}
+		n = next
+	}
+	return n
 }
 
 func (b *builder) function(fn, start int) int {
@@ -90,7 +194,7 @@ func (b *builder) function(fn, start int) int {
 	}
 	name := functionName(code.Symbol)
 	return b.add(regionKey{kind: profile.Function, module: code.Module, symbol: name, thread: thread}, func() profile.Region {
-		r := profile.Region{Kind: profile.Function, Name: name, Code: code, Function: name, Thread: thread}
+		r := profile.Region{Kind: profile.Function, Name: name, Code: code, Site: ident.Code{Module: -1}, Function: name, Thread: thread}
 		if n := len(code.Inlined); n > 0 {
 			outer := code.Inlined[n-1]
 			r.File, r.Line = outer.File, outer.FunctionLine
@@ -105,7 +209,7 @@ func (b *builder) function(fn, start int) int {
 // serial is code whose function is not known, one region for each module.
 func (b *builder) serial(module int, thread string) int {
 	return b.add(regionKey{kind: profile.Serial, module: module, thread: thread}, func() profile.Region {
-		r := profile.Region{Kind: profile.Serial, Name: "serial", Thread: thread}
+		r := profile.Region{Kind: profile.Serial, Name: "serial", Site: ident.Code{Module: -1}, Thread: thread}
 		if r.Code.Module = module; module >= 0 {
 			r.Name = "serial in " + filepath.Base(b.p.Modules[module].Path)
 		}

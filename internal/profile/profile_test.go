@@ -144,7 +144,7 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{"elf", []byte("\x7fELF and more"), ErrForeign, "numaopt profile"},
 		{"perf.data", bytes.Repeat([]byte("PERFILE2"), 100), ErrForeign, "not a numaopt profile"},
-		{"newer", newer, ErrVersion, "format 2, this numaopt reads up to 1"},
+		{"newer", newer, ErrVersion, "format 3, this numaopt reads up to 2"},
 		{"newer and short", newer[:len(magic)+4], ErrVersion, "update numaopt"},
 		{"length", huge, ErrDamaged, "prefix"},
 		{"longer", append(bytes.Clone(file), 0), ErrDamaged, "1 bytes too many"},
@@ -154,6 +154,34 @@ func TestReadErrors(t *testing.T) {
 		if !errors.Is(err, c.want) || !errors.As(err, &format) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v with %q", c.name, err, c.want, c.text)
 		}
+	}
+}
+
+// TestVersion1 reads a file that knows no worksharing loops.
+func TestVersion1(t *testing.T) {
+	p, err := ReadFile(filepath.Join("testdata", "version-1.nprof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &p.Regions[0]
+	if r.Name != "a.c:7 (f)" || r.Entries != 3 || r.Site.Module != -1 || r.Worksharing() || len(p.Rows) != 1 {
+		t.Errorf("region %+v, %d rows", r, len(p.Rows))
+	}
+}
+
+func TestWorksharing(t *testing.T) {
+	p := sample()
+	p.Regions[0] = Region{Kind: Loop, Code: p.Regions[0].Code, Site: ident.Code{Module: 0, Offset: 0x88}, Runtime: "libomp", Schedule: "static", Group: 2, Invocations: 9, Sweep: 3}
+	q, err := Read(bytes.NewReader(encode(t, p)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := &q.Regions[0]; !r.Worksharing() || r.Site.Offset != 0x88 || r.Group != 2 || r.Invocations != 9 || r.Sweep != 3 {
+		t.Errorf("region %+v", r)
+	}
+	p.Regions[0].Site.Module = len(p.Modules)
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "site's module") {
+		t.Errorf("site in no module: %v", err)
 	}
 }
 

@@ -1,6 +1,9 @@
 package runfile
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check reports the first rule of the format that r breaks.
 func (r Run) Check() error {
@@ -23,6 +26,34 @@ func (r Run) Check() error {
 	for i, o := range r.Objects {
 		if err := r.checkObject(o); err != nil {
 			return fmt.Errorf("object %d (%s): %w", i, o.Name, err)
+		}
+	}
+	for i, l := range r.Loops {
+		if err := r.checkLoop(l); err != nil {
+			return fmt.Errorf("loop %d (%s): %w", i, l.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkLoop reports the first rule that l breaks.
+func (r Run) checkLoop(l Loop) error {
+	switch {
+	case l.Runtime != GOMP && l.Runtime != KMP:
+		return fmt.Errorf("runtime %q is not gomp or kmp", l.Runtime)
+	case l.Module < 0 || l.Module >= len(r.Modules):
+		return fmt.Errorf("call site in module %d of %d", l.Module, len(r.Modules))
+	case l.Offset == 0:
+		return fmt.Errorf("no call site")
+	case l.Schedule != Inverse && l.Schedule != ByNodes:
+		return fmt.Errorf("schedule %q is not inverse or nodes", l.Schedule)
+	case (l.Schedule == ByNodes) != (len(l.Nodes) > 0):
+		return fmt.Errorf("schedule %s and %d nodes do not fit", l.Schedule, len(l.Nodes))
+	}
+	sorted := slices.Sorted(slices.Values(l.Nodes))
+	for n, node := range sorted {
+		if node != n || len(sorted) != len(r.Nodes) {
+			return fmt.Errorf("nodes %v are not those of the machine, 0 to %d, each once", l.Nodes, len(r.Nodes)-1)
 		}
 	}
 	return nil

@@ -23,6 +23,7 @@
 //	symbol ID M VADDR BYTES
 //	map ID RUNS
 //	touched ID RUNS
+//	loop ID RUNTIME M OFFSET SCHEDULE ARG NAME
 //
 // Numbers are decimal; addresses and node masks are hexadecimal with 0x. The
 // files of testdata/run are read by the tests of both sides.
@@ -135,6 +136,35 @@ type Object struct {
 	Symbol *Symbol // names a Global
 }
 
+// LoopRuntime is whose entry a worksharing loop asks for its bounds.
+type LoopRuntime string
+
+// The runtimes.
+const (
+	GOMP LoopRuntime = "gomp" // omp_get_thread_num in code of gcc and gfortran
+	KMP  LoopRuntime = "kmp"  // __kmpc_for_static_init_* in code of clang, flang and icx
+)
+
+// LoopSchedule is which thread takes which chunk of an unchunked static loop.
+type LoopSchedule string
+
+// The schedules.
+const (
+	Inverse LoopSchedule = "inverse" // thread t of T takes chunk T-1-t
+	ByNodes LoopSchedule = "nodes"   // threads of node n take the chunks of those of node Nodes[n]
+)
+
+// Loop is one worksharing loop whose chunks go to other threads.
+type Loop struct {
+	ID       int // as summary lines name it
+	Name     string
+	Runtime  LoopRuntime
+	Module   int    // index in Run.Modules
+	Offset   uint64 // ELF virtual address that the call for its bounds returns to
+	Schedule LoopSchedule
+	Nodes    []int // for ByNodes: all node ordinals, each once
+}
+
 // Run is one run file.
 type Run struct {
 	Mode   Mode
@@ -152,6 +182,7 @@ type Run struct {
 	Summary string // path for JSON lines; empty is text on stderr
 	Modules []Module
 	Objects []Object
+	Loops   []Loop
 }
 
 // line makes a text fit to end a line: line breaks become spaces.

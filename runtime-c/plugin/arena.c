@@ -164,7 +164,7 @@ void nmo_arena_child(void)
         nmo_cache_l1(&nmo_model, c)->clock = 0;
     struct nmo_a_loop *loop = nmo_arena_at(NMO_SEC_LOOPS, 0);
     for (uint64_t i = 0; i < head.section[NMO_SEC_LOOPS].count; i++)
-        loop[i].entries = 0;
+        loop[i].entries = loop[i].run = loop[i].sweep = loop[i].varies = 0;
     text_lock = 0;
     close(parent);
     nmo_arena_send();

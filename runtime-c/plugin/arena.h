@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define NMO_ARENA_MAGIC "numaopt-arena\n\0" /* 16 bytes with the final NUL */
-#define NMO_ARENA_VERSION 1
+#define NMO_ARENA_VERSION 2
 
 /* Header flags. */
 #define NMO_ARENA_HELLO 1  /* the runtime spoke: objects and loops are known */
@@ -84,11 +84,19 @@ struct nmo_a_code {
     uint32_t nosymbol; /* the function is not known; vaddr is the module's first */
 };
 
+/* A parallel region, or a worksharing loop in it. */
 struct nmo_a_loop {
-    uint64_t vaddr;
-    uint64_t entries;
+    uint64_t vaddr; /* of the outlined function */
+    uint64_t entries; /* instances, counted by the team's master */
     int32_t module;
-    uint32_t dynamic; /* hands out its work while it runs */
+    uint32_t dynamic; /* hands out its work while it runs: 1 outside its static loops, 2 in these, too */
+    uint64_t site; /* return address of the call for its bounds, ELF vaddr; 0: the region outside such loops */
+    int32_t site_module;
+    uint32_t about;  /* NMO_LOOP_STATIC and so on (wire.h), 0 is not known */
+    uint32_t joined; /* another loop of its region from which no barrier parts it, or the way there; 0 is none */
+    uint32_t varies; /* its runs of instances without another loop's between are not all as long */
+    uint64_t sweep;  /* instances of a run that has ended; 0: none has */
+    uint64_t run;    /* instances of the run that goes on */
 };
 
 struct nmo_a_thread {
@@ -109,9 +117,9 @@ struct nmo_a_object {
     uint16_t flags; /* NMO_OBJECT_FILE */
 };
 
-/* A page of one object on one home. region is a region key: NMO_LOOP | loop, or
+/* A page of one object on one home. region is a region key: NMO_KEY_LOOP | loop, or
  * start << 16 | function. */
-#define NMO_LOOP 0x80000000u
+#define NMO_KEY_LOOP 0x80000000u
 #define NMO_PAGE_SERIAL 1 /* first touched outside loops and outside started threads */
 #define NMO_PAGE_KERNEL 2 /* first touched by a system call */
 

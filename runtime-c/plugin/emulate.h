@@ -65,6 +65,7 @@ struct vcpu {
     /* Rarely used from here on. */
     uint32_t paused, rank, waiting, start;
     uint32_t loop;
+    uint64_t region; /* outlined function, 0 is none */
     uint64_t caller; /* code word of the last call out of the program's own code, 0 is none */
     int64_t num;     /* the system call under way */
     uint64_t arg[6];
@@ -148,7 +149,8 @@ void nmo_thread_is(struct vcpu *v, uint32_t rank, uint32_t cpu, const struct nmo
 void nmo_thread_moved(uint32_t rank, uint32_t cpu, bool pinned);
 bool nmo_thread_adopt(struct vcpu *v);
 void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master);
-void nmo_thread_dynamic(uint64_t fn);
+void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master, uint64_t last);
+void nmo_thread_dynamic(uint64_t fn, bool loops);
 void nmo_thread_pause(struct vcpu *v, int by);
 void nmo_thread_child(unsigned vcpu);
 

@@ -62,7 +62,10 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
         nmo_thread_region(v, a, b != 0);
         break;
     case NMO_DYNAMIC:
-        nmo_thread_dynamic(a);
+        nmo_thread_dynamic(a, b != 0);
+        break;
+    case NMO_LOOP:
+        nmo_thread_loop(v, a, (uint32_t)b, c != 0, d);
         break;
     case NMO_SITE:
         site(a, b, (const uint64_t *)c);

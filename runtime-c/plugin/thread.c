@@ -62,7 +62,7 @@ static void clear_payload(struct nmo_l1 *l1)
 static void set_region(struct vcpu *v)
 {
     v->fnmask = v->loop ? 0 : 0xffff;
-    v->base = v->loop ? NMO_LOOP | v->loop : v->start << 16;
+    v->base = v->loop ? NMO_KEY_LOOP | v->loop : v->start << 16;
 }
 
 static void become(struct vcpu *v, uint32_t rank, uint32_t cpu, uint32_t start, uint32_t pinned)
@@ -195,27 +195,36 @@ bool nmo_thread_adopt(struct vcpu *v)
     return true;
 }
 
-static uint32_t loop_index(uint64_t fn)
+static struct nmo_a_loop *loop_at(uint32_t i) { return nmo_arena_at(NMO_SEC_LOOPS, i); }
+
+static uint32_t find_loop(struct nmo_a_code fn, struct nmo_a_code site)
+{
+    uint64_t count = nmo_arena->section[NMO_SEC_LOOPS].count;
+    for (uint32_t i = 1; i < count; i++) {
+        const struct nmo_a_loop *l = loop_at(i);
+        if (l->vaddr == fn.vaddr && l->module == fn.module && l->site == site.vaddr && l->site_module == site.module)
+            return i;
+    }
+    uint32_t i = (uint32_t)nmo_arena_add(NMO_SEC_LOOPS, 1);
+    if (i != 0)
+        *loop_at(i) = (struct nmo_a_loop){.vaddr = fn.vaddr, .module = fn.module, .site = site.vaddr, .site_module = site.module};
+    return i;
+}
+
+/* The loop at site of the region fn; site 0 is the region as a whole. */
+static uint32_t loop_index(uint64_t fn, uint64_t site)
 {
     static struct {
-        uint64_t fn;
+        uint64_t fn, site;
         uint32_t loop;
-    } known[64];
-    unsigned k = (unsigned)(fn >> 4) & 63;
-    if (known[k].fn == fn)
+    } known[256];
+    unsigned k = (unsigned)((fn >> 4 ^ site) & 255);
+    if (known[k].fn == fn && known[k].site == site && known[k].loop != 0)
         return known[k].loop;
-    struct nmo_a_code c = nmo_code_at(fn);
-    struct nmo_a_section *s = &nmo_arena->section[NMO_SEC_LOOPS];
-    struct nmo_a_loop *t = nmo_arena_at(NMO_SEC_LOOPS, 0);
-    uint32_t loop = 0;
-    for (uint64_t i = 1; i < s->count && loop == 0; i++)
-        if (t[i].vaddr == c.vaddr && t[i].module == c.module)
-            loop = (uint32_t)i;
-    if (loop == 0 && (loop = (uint32_t)nmo_arena_add(NMO_SEC_LOOPS, 1)) != 0) {
-        t[loop].vaddr = c.vaddr;
-        t[loop].module = c.module;
-    }
+    struct nmo_a_code none = {0, -1, 0};
+    uint32_t loop = find_loop(nmo_code_at(fn), site ? nmo_code_at(site) : none);
     known[k].fn = fn;
+    known[k].site = site;
     known[k].loop = loop;
     return loop;
 }
@@ -223,25 +232,77 @@ static uint32_t loop_index(uint64_t fn)
 /* The vCPU is now in the parallel region fn, or in none. */
 void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master)
 {
-    if (fn == 0) {
-        v->loop = 0;
-    } else {
+    v->region = fn;
+    v->loop = 0;
+    if (fn != 0) {
         pthread_mutex_lock(&thread_lock);
-        v->loop = loop_index(fn);
+        v->loop = loop_index(fn, 0);
         if (master && v->loop)
-            ((struct nmo_a_loop *)nmo_arena_at(NMO_SEC_LOOPS, v->loop))->entries++;
+            loop_at(v->loop)->entries++;
         pthread_mutex_unlock(&thread_lock);
     }
     set_region(v);
 }
 
-/* Who gets which part of the region fn is chance. */
-void nmo_thread_dynamic(uint64_t fn)
+/* First of the loops that are joined with one. */
+static uint32_t root(uint32_t loop)
+{
+    while (loop_at(loop)->joined != 0)
+        loop = loop_at(loop)->joined;
+    return loop;
+}
+
+static void join(uint32_t a, uint32_t b)
+{
+    a = root(a);
+    b = root(b);
+    if (a != b)
+        loop_at(a > b ? a : b)->joined = a > b ? b : a;
+}
+
+/* An instance of a loop begins: the one before it may have had the last of its run. */
+static void count_instance(uint32_t loop)
+{
+    static uint32_t before;
+    struct nmo_a_loop *l = loop_at(before);
+    if (before != loop) {
+        if (l->sweep == 0)
+            l->sweep = l->run;
+        else if (l->sweep != l->run)
+            l->varies = 1;
+        l->run = 0;
+    }
+    before = loop;
+    loop_at(loop)->entries++;
+    loop_at(loop)->run++;
+}
+
+/* The vCPU is now in the worksharing loop of site in its region, or in none. */
+void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master, uint64_t last)
+{
+    if (v->region == 0)
+        return;
+    pthread_mutex_lock(&thread_lock);
+    v->loop = loop_index(v->region, site);
+    if (v->loop != 0 && site != 0 && about != 0) {
+        uint32_t other = last && last != site ? loop_index(v->region, last) : 0;
+        loop_at(v->loop)->about = about;
+        if (other != 0)
+            join(other, v->loop);
+        if (master)
+            count_instance(v->loop);
+    }
+    pthread_mutex_unlock(&thread_lock);
+    set_region(v);
+}
+
+/* Who gets which part of the region fn is chance, or also of its loops. */
+void nmo_thread_dynamic(uint64_t fn, bool loops)
 {
     pthread_mutex_lock(&thread_lock);
-    uint32_t loop = fn ? loop_index(fn) : 0;
+    uint32_t loop = fn ? loop_index(fn, 0) : 0;
     if (loop != 0)
-        ((struct nmo_a_loop *)nmo_arena_at(NMO_SEC_LOOPS, loop))->dynamic = 1;
+        loop_at(loop)->dynamic |= loops ? 2 : 1;
     pthread_mutex_unlock(&thread_lock);
 }
 

@@ -17,7 +17,7 @@
  * through pointers. Guest pointers are host pointers (guest_base is 0). */
 
 #define NMO_EMU_SYSCALL 0x6e6d6f
-#define NMO_WIRE_VERSION 1
+#define NMO_WIRE_VERSION 2
 
 enum nmo_op {
     /* (version, struct nmo_hello_reply *): once per process image, before all
@@ -57,10 +57,20 @@ enum nmo_op {
     NMO_PINNED = 15,
     /* (rank, cpu, node, pinned): another thread has moved the thread of rank. */
     NMO_THREAD_MOVED = 16,
-    /* (fn): the parallel region fn hands out its work while it runs; said at
+    /* (fn, loops): the parallel region fn hands out its work while it runs, where
+     * it is in none of its static loops, or with loops in these, too; said at
      * least once, at most now and then. */
     NMO_DYNAMIC = 17,
+    /* (site | 0, about, is_master, last | 0): in its region, the calling thread is
+     * now in the worksharing loop whose call for its bounds returns to site; 0 is
+     * none. about is of the flags below; 0: the thread is back in that loop. No
+     * barrier has come since the loop last. The loop ends with the region. */
+    NMO_LOOP = 18,
 };
+
+#define NMO_LOOP_LIBGOMP 1
+#define NMO_LOOP_LIBOMP 2
+#define NMO_LOOP_STATIC 4 /* known to be static and unchunked */
 
 /* One slot of the table of small allocations: open addressing, slot of a page
  * is (page * 0x9E3779B97F4A7C15) >> 32 modulo small_slots, then linear probing;

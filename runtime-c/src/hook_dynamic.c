@@ -6,20 +6,30 @@
 #include "../plugin/wire.h"
 
 /* Told once for each region; regions that share a slot may be told again. */
-void nmo_dynamic(uintptr_t fn) {
-    static uintptr_t told[256];
+void nmo_dynamic(uintptr_t fn, bool loops) {
+    static uintptr_t told[2][256];
     if (!nmo_track || !fn)
         return;
-    uintptr_t *slot = &told[fn >> 4 & 255];
+    uintptr_t *slot = &told[loops][fn >> 4 & 255];
     if (__atomic_load_n(slot, __ATOMIC_RELAXED) == fn)
         return;
     __atomic_store_n(slot, fn, __ATOMIC_RELAXED);
-    nmo_emu(NMO_DYNAMIC, fn, 0, 0, 0, 0);
+    nmo_emu(NMO_DYNAMIC, fn, loops, 0, 0, 0);
 }
 
+/* A loop, or sections: what comes now is in none of the region's static loops. */
 static void dynamic_here(void) {
+    if (NMO_LIKELY(!nmo_track))
+        return;
+    nmo_loop_leave();
+    nmo_self.region.dealt = true;
+    nmo_dynamic(nmo_self.region.fn, false);
+}
+
+/* A task is run by any thread, whatever loop that is in. */
+static void task_here(void) {
     if (NMO_UNLIKELY(nmo_track))
-        nmo_dynamic(nmo_self.region);
+        nmo_dynamic(nmo_self.region.fn, true);
 }
 
 enum { SCHED_DYNAMIC = 2, SCHED_GUIDED = 3 }; /* omp_sched_t */
@@ -44,8 +54,8 @@ bool nmo_dynamic_runtime(void) {
 }
 
 static void runtime_here(void) {
-    if (NMO_UNLIKELY(nmo_track) && nmo_self.region && nmo_dynamic_runtime())
-        nmo_dynamic(nmo_self.region);
+    if (NMO_UNLIKELY(nmo_track) && nmo_self.region.fn && nmo_dynamic_runtime())
+        dynamic_here();
 }
 
 /* A function of up to 12 words that is handed on after say. Words that it does
@@ -54,11 +64,7 @@ static void runtime_here(void) {
     NMO_EXPORT uintptr_t name(WORDS);                                                              \
     NMO_EXPORT uintptr_t name(WORDS) {                                                             \
         static void *real;                                                                         \
-        void *found = __atomic_load_n(&real, __ATOMIC_ACQUIRE);                                    \
-        if (NMO_UNLIKELY(!found)) {                                                                \
-            found = nmo_real_find(#name, (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0))); \
-            __atomic_store_n(&real, found, __ATOMIC_RELEASE);                                      \
-        }                                                                                          \
+        void *found = nmo_real_of(&real, #name, NMO_CALLED_FROM);                                  \
         say;                                                                                       \
         return ((uintptr_t(*)(WORDS))found)(a, b, c, d, e, f, g, h, i, j, k, l);                   \
     }
@@ -78,9 +84,9 @@ static void gomp_here(uintptr_t schedule) {
     }
 }
 
-HAND_ON(GOMP_task, dynamic_here())
-HAND_ON(GOMP_taskloop, dynamic_here())
-HAND_ON(GOMP_taskloop_ull, dynamic_here())
+HAND_ON(GOMP_task, task_here())
+HAND_ON(GOMP_taskloop, task_here())
+HAND_ON(GOMP_taskloop_ull, task_here())
 HAND_ON(GOMP_sections_start, dynamic_here())
 HAND_ON(GOMP_sections2_start, dynamic_here())
 
@@ -146,7 +152,7 @@ HAND_ON(__kmpc_dist_dispatch_init_4, dispatch_here((int)c))
 HAND_ON(__kmpc_dist_dispatch_init_4u, dispatch_here((int)c))
 HAND_ON(__kmpc_dist_dispatch_init_8, dispatch_here((int)c))
 HAND_ON(__kmpc_dist_dispatch_init_8u, dispatch_here((int)c))
-HAND_ON(__kmpc_omp_task, dynamic_here())
-HAND_ON(__kmpc_omp_task_with_deps, dynamic_here())
-HAND_ON(__kmpc_taskloop, dynamic_here())
-HAND_ON(__kmpc_taskloop_5, dynamic_here())
+HAND_ON(__kmpc_omp_task, task_here())
+HAND_ON(__kmpc_omp_task_with_deps, task_here())
+HAND_ON(__kmpc_taskloop, task_here())
+HAND_ON(__kmpc_taskloop_5, task_here())

@@ -21,7 +21,7 @@ static void close_window(bool only) {
 static bool wanted(void) {
     if (NMO_UNLIKELY(nmo_module_pending))
         nmo_module_refresh();
-    return nmo_ready() && (nmo_track || nmo_mark_regions);
+    return nmo_ready() && (nmo_track || nmo_mark_regions || nmo_run.nloops);
 }
 
 /* Whether the caller's team has several threads, as far as they have come; NULL
@@ -34,8 +34,20 @@ static void enter(uintptr_t fn, bool master, const bool *outer, bool *several) {
     if (!master)
         __atomic_store_n(several, true, __ATOMIC_RELAXED);
     if (!master && outer && __atomic_load_n(outer, __ATOMIC_RELAXED))
-        nmo_dynamic(fn);
+        nmo_dynamic(fn, true);
     in_team = several;
+}
+
+/* What the threads of a new team have in common. Called by its master before
+ * there is a team. */
+static struct nmo_region new_region(uintptr_t fn, bool gomp) {
+    const struct nmo_region *outer = &nmo_self.region;
+    return (struct nmo_region){
+        .fn = fn,
+        .gomp = gomp,
+        .nested = outer->fn && (outer->nested || nmo_loop_threads(gomp, fn) > 1),
+        .epoch = __atomic_load_n(&nmo_schedule_epoch, __ATOMIC_ACQUIRE),
+    };
 }
 
 /* ---- libgomp ---- */
@@ -47,40 +59,33 @@ struct gomp_team {
     void *data;
     const struct nmo_self *master;
     bool *outer, several; /* see enter */
+    struct nmo_region region;
 };
 
 static void gomp_member(void *arg) {
     struct gomp_team *team = arg;
-    bool master = team->master == &nmo_self, *before = in_team;
-    enter((uintptr_t)team->fn, master, team->outer, &team->several);
-    uintptr_t outer = nmo_thread_enter((uintptr_t)team->fn, master);
+    struct nmo_region region = team->region, outer = nmo_self.region;
+    bool *before = in_team;
+    region.master = team->master == &nmo_self;
+    enter(region.fn, region.master, team->outer, &team->several);
+    nmo_thread_enter(&region);
     team->fn(team->data);
-    nmo_thread_leave(outer, master);
+    nmo_thread_leave(&outer);
     in_team = before;
 }
-
-static void *real_of(void **real, const char *name, void *caller) {
-    void *found = __atomic_load_n(real, __ATOMIC_ACQUIRE);
-    if (NMO_UNLIKELY(!found)) {
-        found = nmo_real_find(name, (uintptr_t)caller);
-        __atomic_store_n(real, found, __ATOMIC_RELEASE);
-    }
-    return found;
-}
-
-#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
 /* A GOMP entry: type, name, whether it hands out work as it goes, further parameters, how to pass them. */
 #define GOMP(type, name, dynamic, declare, keep, params, args)                                           \
     NMO_EXPORT type name params;                                                                   \
     NMO_EXPORT type name params {                                                                  \
         static void *real;                                                                         \
-        type(*call) params = (type(*) params)real_of(&real, #name, CALLER);                        \
+        type(*call) params = (type(*) params)nmo_real_of(&real, #name, NMO_CALLED_FROM);                        \
         if (!wanted())                                                                             \
             return call args;                                                                      \
-        struct gomp_team team = {data ? *(void **)data : NULL, fn, data, &nmo_self, in_team, false};       \
+        struct gomp_team team = {data ? *(void **)data : NULL, fn, data, &nmo_self, in_team, false,        \
+                                 new_region((uintptr_t)fn, true)};                                         \
         if (dynamic)                                                                               \
-            nmo_dynamic((uintptr_t)fn);                                                            \
+            nmo_dynamic((uintptr_t)fn, false);                                                            \
         bool only = open_window((uintptr_t)fn);                                                    \
         fn = gomp_member;                                                                          \
         data = &team;                                                                              \
@@ -159,6 +164,7 @@ struct kmp_team {
     micro_fn *fn;
     const struct nmo_self *master;
     bool *outer, several; /* see enter */
+    struct nmo_region region;
     int argc;
     void **argv;
 };
@@ -166,15 +172,17 @@ struct kmp_team {
 enum { WORDS = 6 }; /* least number of nmo_call_words */
 
 static void kmp_member(int *gtid, int *btid, struct kmp_team *team) {
-    bool master = team->master == &nmo_self, *before = in_team;
+    struct nmo_region region = team->region, outer = nmo_self.region;
+    bool *before = in_team;
     void *words[team->argc + WORDS];
     words[0] = gtid, words[1] = btid;
     for (int i = 0; i < team->argc; i++)
         words[2 + i] = team->argv[i];
-    enter((uintptr_t)team->fn, master, team->outer, &team->several);
-    uintptr_t outer = nmo_thread_enter((uintptr_t)team->fn, master);
+    region.master = team->master == &nmo_self;
+    enter(region.fn, region.master, team->outer, &team->several);
+    nmo_thread_enter(&region);
     nmo_call_words((void *)team->fn, (size_t)team->argc + WORDS, words);
-    nmo_thread_leave(outer, master);
+    nmo_thread_leave(&outer);
     in_team = before;
 }
 
@@ -190,7 +198,7 @@ static void kmp_member(int *gtid, int *btid, struct kmp_team *team) {
         for (int i = 0; i < argc; i++)                                                             \
             words[3 + i] = va_arg(ap, void *);                                                     \
         va_end(ap);                                                                                \
-        fork_team(real_of(&real, #name, CALLER), argc, words);                                     \
+        fork_team(nmo_real_of(&real, #name, NMO_CALLED_FROM), argc, words);                                     \
     }
 
 /* words: loc, argc, fn, its arguments. */
@@ -200,7 +208,7 @@ static void fork_team(void *real, int argc, void **words) {
         nmo_call_words(real, (size_t)argc + WORDS, words);
         return;
     }
-    struct kmp_team team = {fn, &nmo_self, in_team, false, argc, words + 3};
+    struct kmp_team team = {fn, &nmo_self, in_team, false, new_region((uintptr_t)fn, false), argc, words + 3};
     bool only = open_window((uintptr_t)fn);
     ((void (*)(void *, int, micro_fn *, ...))real)(words[0], 1, (micro_fn *)(void *)kmp_member, &team);
     close_window(only);
@@ -214,12 +222,12 @@ NMO_EXPORT void __kmpc_fork_call_if(void *loc, int argc, micro_fn *fn, int cond,
 NMO_EXPORT void __kmpc_fork_call_if(void *loc, int argc, micro_fn *fn, int cond, void *args) {
     static void *real;
     void (*call)(void *, int, micro_fn *, int, void *) =
-        (void (*)(void *, int, micro_fn *, int, void *))real_of(&real, "__kmpc_fork_call_if", CALLER);
+        (void (*)(void *, int, micro_fn *, int, void *))nmo_real_of(&real, "__kmpc_fork_call_if", NMO_CALLED_FROM);
     if (!wanted()) {
         call(loc, argc, fn, cond, args);
         return;
     }
-    struct kmp_team team = {fn, &nmo_self, in_team, false, args != NULL, &args};
+    struct kmp_team team = {fn, &nmo_self, in_team, false, new_region((uintptr_t)fn, false), args != NULL, &args};
     bool only = open_window((uintptr_t)fn);
     call(loc, 1, (micro_fn *)(void *)kmp_member, cond, &team);
     close_window(only);

@@ -5,7 +5,8 @@
  *
  * 1. the run file, by raw system calls: nothing of libc is needed or disturbed;
  * 2. the seam and the view, while the thread still has its original mask;
- * 3. the modules: which also places globals, before anyone touches them;
+ * 3. the modules: which also places globals, before anyone touches them, and
+ *    finds the loops;
  * 4. the main thread's rank and CPU;
  * 5. the hooks' thresholds: only now does malloc look;
  * 6. the lab's mark last, so that our own start-up is not counted.
@@ -93,6 +94,7 @@ static void start(const char *path) {
     nmo_mark_init();
     if (nmo_run.mode == NMO_MODE_TRACK)
         nmo_track_init();
+    nmo_schedule_init();
     nmo_module_scan();
     nmo_track_range();
     if ((nmo_track || nmo_run.nobjects) && nmo_live_init())

@@ -100,6 +100,7 @@ static void resolve_run(struct nmo_loaded *in, const char *build_id) {
         if (!m->loaded && is_module(m, in, build_id)) {
             m->base = in->base;
             m->loaded = true;
+            nmo_schedule_loaded(i);
             for (int o = 0; o < nmo_run.nobjects; o++)
                 if (nmo_run.objects[o].kind == NMO_GLOBAL && nmo_run.objects[o].module == i)
                     nmo_place_global(&nmo_run.objects[o], in);
@@ -177,8 +178,10 @@ static void forget_gone(void) {
         loaded[i].hi = 0;
         gone = true;
         for (int m = 0; m < nmo_run.nmodules; m++)
-            if (nmo_run.modules[m].loaded && nmo_run.modules[m].base == loaded[i].base)
+            if (nmo_run.modules[m].loaded && nmo_run.modules[m].base == loaded[i].base) {
                 nmo_run.modules[m].loaded = false;
+                nmo_schedule_gone(m);
+            }
     }
     if (gone)
         nmo_cfi_forget();

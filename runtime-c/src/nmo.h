@@ -166,6 +166,25 @@ struct nmo_only {
     uintptr_t address; /* 0: not loaded */
 };
 
+enum nmo_schedule { NMO_SCHEDULE_INVERSE, NMO_SCHEDULE_NODES };
+
+/* A worksharing loop whose chunks are handed out in another order, see schedule.c. */
+struct nmo_loop {
+    uint32_t id;
+    bool kmp;        /* libomp's, else libgomp's */
+    int module;
+    uint64_t offset; /* ELF virtual address that the call for its bounds returns to */
+    enum nmo_schedule schedule;
+    int nnodes;      /* for NODES */
+    uint8_t nodes[NMO_MAX_NODES];
+    const char *name;
+    uintptr_t address;       /* 0: not loaded, or not to be touched */
+    unsigned since;          /* teams that began with this nmo_schedule_epoch or a later one */
+    uint16_t *chunk;         /* of each thread of the plan's team; NULL: as OpenMP made it */
+    struct nmo_loop *next;   /* of the same bucket */
+    uint64_t permuted, left; /* instances, counted at the team's thread 0 */
+};
+
 struct nmo_run {
     enum nmo_mode mode;
     bool emulated, mark;
@@ -183,6 +202,8 @@ struct nmo_run {
     int nmodules;
     struct nmo_object *objects;
     int nobjects;
+    struct nmo_loop *loops;
+    int nloops;
 };
 extern struct nmo_run nmo_run;
 
@@ -318,11 +339,27 @@ extern uint64_t nmo_place_ranges;
 
 /* ---- thread.c: ranks, CPUs and regions of threads -------------------------------------- */
 
+/* The parallel region that a thread is in. What its team decides together is
+ * fixed by the master before the team starts: epoch, nested. */
+struct nmo_region {
+    uintptr_t fn; /* outlined function, 0: none */
+    bool gomp;    /* libgomp's, else libomp's */
+    bool nested;  /* a team inside a team of several threads */
+    unsigned epoch; /* nmo_schedule_epoch */
+    /* The thread's own. */
+    bool master;
+    uintptr_t site;     /* of the worksharing loop it is in, 0: none; mode track only, as the rest */
+    uintptr_t last;     /* of the last loop, where no barrier came since */
+    uintptr_t asked;    /* libgomp: who asked for the number of threads, and not yet for the thread's */
+    uintptr_t answered; /* libgomp: who asked for the thread's number only */
+    bool dealt;         /* libgomp: in a loop that hands out its work while it runs, or in no static one since */
+};
+
 struct nmo_self {
     int rank1;        /* rank + 1, 0: not known yet */
     int in_alloc;     /* depth of real allocation calls, so that their mmaps are not the program's */
     bool quiet;       /* inside the runtime: hooks pass through */
-    uintptr_t region; /* outlined function, 0: none */
+    struct nmo_region region;
 };
 extern __thread struct nmo_self nmo_self __attribute__((tls_model("initial-exec")));
 
@@ -348,9 +385,9 @@ void nmo_thread_end(void);
 void nmo_thread_before_fork(void);
 void nmo_thread_after_fork(void);
 void nmo_thread_child(void); /* after fork, in the child */
-/* Sets the region of the caller; returns the outer one, for nmo_thread_leave. */
-uintptr_t nmo_thread_enter(uintptr_t fn, bool master);
-void nmo_thread_leave(uintptr_t outer, bool master);
+/* The caller is in region now, or is back in an outer one. */
+void nmo_thread_enter(const struct nmo_region *region);
+void nmo_thread_leave(const struct nmo_region *outer);
 int nmo_thread_threads(void); /* most ranks in use at once */
 /* Binds the calling thread, or the one of this kernel id, to its rank's CPU
  * unless somebody else binds. */
@@ -399,12 +436,59 @@ extern bool nmo_track;
 
 /* ---- hook_dynamic.c: regions that hand out their work while they run ------------------------- */
 
-void nmo_dynamic(uintptr_t fn);  /* fn, 0 is none, is such a region; mode track tells the plugin */
+/* fn, 0 is none, is such a region, with all of its loops or outside of its static
+ * loops; mode track tells the plugin. */
+void nmo_dynamic(uintptr_t fn, bool loops);
 bool nmo_dynamic_runtime(void);  /* is schedule(runtime) such a schedule? false outside mode track */
+
+/* ---- schedule.c: worksharing loops of the run file ------------------------------------------ */
+
+void nmo_schedule_init(void);
+/* Module of the run was loaded, or is gone. */
+void nmo_schedule_loaded(int module);
+void nmo_schedule_gone(int module);
+/* Grows with each loop that is found. A team applies what was found before it
+ * began, so that all of its threads decide alike. */
+extern unsigned nmo_schedule_epoch;
+enum { NMO_SCHEDULE_BUCKETS = 1024 };
+extern struct nmo_loop *nmo_schedule_bucket[NMO_SCHEDULE_BUCKETS];
+/* The loop whose bounds are asked for from this return address; NULL is none. */
+static inline struct nmo_loop *nmo_schedule_of(uintptr_t site) {
+    struct nmo_loop *l = nmo_schedule_bucket[site % NMO_SCHEDULE_BUCKETS];
+    while (l && __atomic_load_n(&l->address, __ATOMIC_ACQUIRE) != site)
+        l = l->next;
+    return l;
+}
+/* The chunk that thread of a team of threads takes, -1: as OpenMP made it. The
+ * same for all threads of a team. Counts the instance at thread 0. */
+int nmo_schedule_chunk(struct nmo_loop *loop, const struct nmo_region *region, int threads, int thread);
+/* What libomp's unchunked static gives to thread number chunk of threads:
+ * [lower, upper] become its part, *last whether that has the last iteration.
+ * False, and nothing changed, where the loop is empty or too long to count. */
+bool nmo_schedule_bounds_4(int32_t *lower, int32_t *upper, int32_t incr, uint32_t threads, uint32_t chunk, int32_t *last);
+bool nmo_schedule_bounds_4u(uint32_t *lower, uint32_t *upper, int32_t incr, uint32_t threads, uint32_t chunk, int32_t *last);
+bool nmo_schedule_bounds_8(int64_t *lower, int64_t *upper, int64_t incr, uint64_t threads, uint64_t chunk, int32_t *last);
+bool nmo_schedule_bounds_8u(uint64_t *lower, uint64_t *upper, int64_t incr, uint64_t threads, uint64_t chunk, int32_t *last);
+
+/* ---- hook_loop.c: where worksharing loops ask for their bounds -------------------------------- */
+
+void nmo_loop_leave(void); /* the caller is in no static loop now; mode track tells the plugin */
+/* Threads of the team that the caller, an address in the program, is in. */
+int nmo_loop_threads(bool gomp, uintptr_t caller);
 
 /* ---- real.c: the next definition of what we interpose ---------------------------------------- */
 
 void *nmo_real_find(const char *name, uintptr_t caller);
+#define NMO_CALLED_FROM ((uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)))
+/* The same, found once and kept in *real. */
+static inline void *nmo_real_of(void **real, const char *name, uintptr_t caller) {
+    void *found = __atomic_load_n(real, __ATOMIC_ACQUIRE);
+    if (NMO_UNLIKELY(!found)) {
+        found = nmo_real_find(name, caller);
+        __atomic_store_n(real, found, __ATOMIC_RELEASE);
+    }
+    return found;
+}
 void nmo_real_init(void);
 
 /* ---- hook_malloc.c ---------------------------------------------------------------------------- */

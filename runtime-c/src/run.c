@@ -73,7 +73,7 @@ static bool begins(const char *s, const char *end, const char *with) {
 /* ---- first pass ---- */
 
 struct counts {
-    size_t cpus, only, modules, objects, frames, runs;
+    size_t cpus, only, modules, objects, frames, runs, loops;
 };
 
 static struct counts count(const char *text, size_t bytes) {
@@ -85,6 +85,7 @@ static struct counts count(const char *text, size_t bytes) {
         c.modules += begins(s, end, "module ");
         c.objects += begins(s, end, "object ");
         c.frames += begins(s, end, "frame ");
+        c.loops += begins(s, end, "loop ");
         bool map = begins(s, end, "map ") || begins(s, end, "touched ");
         for (; s < end && *s != '\n'; s++)
             c.runs += map && *s == '*';
@@ -97,7 +98,7 @@ size_t nmo_run_space(const char *text, size_t bytes) {
     struct counts c = count(text, bytes);
     return 64 + c.cpus * sizeof(struct nmo_run_cpu) + c.only * sizeof(struct nmo_only) +
            c.modules * sizeof(struct nmo_module) + c.objects * sizeof(struct nmo_object) +
-           c.frames * sizeof(struct nmo_frame) + c.runs * sizeof(struct nmo_runs);
+           c.frames * sizeof(struct nmo_frame) + c.runs * sizeof(struct nmo_runs) + c.loops * sizeof(struct nmo_loop);
 }
 
 /* ---- second pass ---- */
@@ -258,9 +259,45 @@ static const char *parse_runs(struct parse *p, struct line *line, bool touched) 
     return NULL;
 }
 
+/* "2,3,0,1" */
+static void parse_nodes(struct nmo_loop *l, struct line *line) {
+    struct line rest = {word(line), false};
+    while (*rest.at && !line->bad) {
+        char *node = rest.at;
+        while (*rest.at && *rest.at != ',')
+            rest.at++;
+        if (*rest.at)
+            *rest.at++ = 0;
+        uint64_t n = digits(line, node, 10);
+        if (l->nnodes == NMO_MAX_NODES || n >= NMO_MAX_NODES)
+            line->bad = true;
+        else
+            l->nodes[l->nnodes++] = (uint8_t)n;
+    }
+}
+
+static const char *parse_loop(struct parse *p, struct line *line) {
+    static const char *const runtimes[] = {"gomp", "kmp", NULL};
+    static const char *const schedules[] = {"inverse", "nodes", NULL};
+    struct nmo_loop *l = &p->run->loops[p->run->nloops++];
+    l->id = (uint32_t)number(line);
+    l->kmp = choice(line, runtimes) == 1;
+    l->module = small_number(line, 65535);
+    l->offset = number(line);
+    l->schedule = (enum nmo_schedule)choice(line, schedules);
+    if (l->schedule == NMO_SCHEDULE_NODES)
+        parse_nodes(l, line);
+    else
+        word(line);
+    l->name = line->at;
+    if (!line->bad && l->module >= p->run->nmodules)
+        return "loop in a module that was not named";
+    return NULL;
+}
+
 static const char *parse_line(struct parse *p, struct line *line) {
     static const char *const names[] = {"mode", "sys", "mark", "page-ranges", "cpu", "node", "pinned", "only", "summary",
-                                        "module", "object", "frame", "symbol", "map", "touched", NULL};
+                                        "module", "object", "frame", "symbol", "map", "touched", "loop", NULL};
     static const char *const modes[] = {"track", "apply", "bind", NULL};
     static const char *const systems[] = {"linux", "emulated", NULL};
     switch (choice(line, names)) {
@@ -278,13 +315,15 @@ static const char *parse_line(struct parse *p, struct line *line) {
     case 11: return parse_frame(p, line);
     case 12: return parse_symbol(p, line);
     case 13: return parse_runs(p, line, false);
-    default: return parse_runs(p, line, true);
+    case 14: return parse_runs(p, line, true);
+    default: return parse_loop(p, line);
     }
 }
 
 static void cut_tables(struct nmo_run *run, struct counts c, char *space, struct parse *p) {
     space = (char *)(((uintptr_t)space + 7) & ~(uintptr_t)7);
     run->objects = (void *)space, space += c.objects * sizeof(struct nmo_object);
+    run->loops = (void *)space, space += c.loops * sizeof(struct nmo_loop);
     run->modules = (void *)space, space += c.modules * sizeof(struct nmo_module);
     run->only = (void *)space, space += c.only * sizeof(struct nmo_only);
     p->frame = (void *)space, space += c.frames * sizeof(struct nmo_frame);
@@ -313,6 +352,17 @@ static const char *check_object(const struct nmo_run *run, const struct nmo_obje
     return NULL;
 }
 
+/* The nodes of a loop are all of the run's, each once. */
+static const char *check_loop(const struct nmo_run *run, const struct nmo_loop *l) {
+    uint64_t seen = 0;
+    for (int i = 0; i < l->nnodes; i++)
+        seen |= 1ull << l->nodes[i];
+    uint64_t all = run->nnodes >= 64 ? UINT64_MAX : (1ull << run->nnodes) - 1;
+    if (l->schedule == NMO_SCHEDULE_NODES && (l->nnodes != run->nnodes || seen != all))
+        return "the nodes of a loop are not those of the machine, each once";
+    return NULL;
+}
+
 static const char *check(const struct nmo_run *run) {
     if (!run->ncpus)
         return "no cpu line";
@@ -323,6 +373,11 @@ static const char *check(const struct nmo_run *run) {
             return "a cpu is on a node that was not named";
     for (int i = 0; i < run->nobjects; i++) {
         const char *why = check_object(run, &run->objects[i]);
+        if (why)
+            return why;
+    }
+    for (int i = 0; i < run->nloops; i++) {
+        const char *why = check_loop(run, &run->loops[i]);
         if (why)
             return why;
     }

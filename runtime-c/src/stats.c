@@ -47,6 +47,17 @@ static void say_object(const struct nmo_object *o) {
     nmo_say(nmo_text_end(&text));
 }
 
+static void say_loop(const struct nmo_loop *l) {
+    NMO_TEXT(text, 500);
+    nmo_text_add(&text, l->name);
+    nmo_text_add(&text, ": ");
+    nmo_text_number(&text, l->permuted);
+    nmo_text_add(&text, " of ");
+    nmo_text_number(&text, l->permuted + l->left);
+    nmo_text_add(&text, " instances scheduled as planned");
+    nmo_say(nmo_text_end(&text));
+}
+
 static void say_warning(int i) {
     NMO_TEXT(text, 500);
     nmo_text_add(&text, nmo_warn_text(i));
@@ -62,6 +73,9 @@ static void say(void) {
     for (int i = 0; i < nmo_run.nobjects; i++)
         if (nmo_run.objects[i].instances)
             say_object(&nmo_run.objects[i]);
+    for (int i = 0; i < nmo_run.nloops; i++)
+        if (nmo_run.loops[i].permuted + nmo_run.loops[i].left)
+            say_loop(&nmo_run.loops[i]);
     for (int i = 0; i < nmo_warn_count(); i++)
         say_warning(i);
 }
@@ -89,6 +103,16 @@ static void add_object(struct nmo_text *text, const struct nmo_object *o) {
     nmo_text_add(text, "}");
 }
 
+static void add_loop(struct nmo_text *text, const struct nmo_loop *l) {
+    nmo_text_add(text, "{\"id\":");
+    nmo_text_number(text, l->id);
+    nmo_text_add(text, ",\"name\":");
+    nmo_text_json(text, l->name);
+    add_field(text, "permuted", l->permuted);
+    add_field(text, "left", l->left);
+    nmo_text_add(text, "}");
+}
+
 extern char *program_invocation_name;
 
 static void add_process(struct nmo_text *text) {
@@ -105,6 +129,12 @@ static void add_process(struct nmo_text *text) {
             nmo_text_add(text, ",");
         add_object(text, &nmo_run.objects[i]);
     }
+    nmo_text_add(text, "],\"loops\":[");
+    for (int i = 0; i < nmo_run.nloops; i++) {
+        if (i)
+            nmo_text_add(text, ",");
+        add_loop(text, &nmo_run.loops[i]);
+    }
     nmo_text_add(text, "]");
     add_field(text, "threads", (uint64_t)nmo_thread_threads());
     nmo_text_add(text, ",\"warnings\":[");
@@ -119,7 +149,7 @@ static void add_process(struct nmo_text *text) {
 }
 
 static void write_summary(void) {
-    size_t bytes = 32768 + (size_t)nmo_run.nobjects * 4096;
+    size_t bytes = 32768 + ((size_t)nmo_run.nobjects + (size_t)nmo_run.nloops) * 4096;
     struct nmo_text text = {0, bytes, nmo_sys_map(bytes)};
     if (!text.to)
         return;
@@ -163,6 +193,9 @@ static void warn_missing(void) {
 static bool nothing_to_say(void) {
     for (int i = 0; i < nmo_run.nobjects; i++)
         if (nmo_run.objects[i].instances)
+            return false;
+    for (int i = 0; i < nmo_run.nloops; i++)
+        if (nmo_run.loops[i].permuted + nmo_run.loops[i].left)
             return false;
     return !nmo_warn_count();
 }
@@ -213,4 +246,6 @@ void nmo_stats_child(void) {
         struct nmo_object *o = &nmo_run.objects[i];
         o->instances = o->pages = o->touched_seen = o->on_plan = o->moved = o->recycled = 0;
     }
+    for (int i = 0; i < nmo_run.nloops; i++)
+        nmo_run.loops[i].permuted = nmo_run.loops[i].left = 0;
 }

@@ -179,20 +179,21 @@ int nmo_thread_rank(void) {
     return nmo_self.rank1 - 1;
 }
 
-uintptr_t nmo_thread_enter(uintptr_t fn, bool master) {
-    uintptr_t outer = nmo_self.region;
-    nmo_self.region = fn;
+void nmo_thread_enter(const struct nmo_region *region) {
+    nmo_self.region = *region;
     if (NMO_UNLIKELY(nmo_self.rank1 && nmo_ranks[nmo_self.rank1 - 1].pinned_by))
         nmo_view_report(nmo_self.rank1 - 1);
     if (nmo_track)
-        nmo_emu(NMO_REGION, fn, master, 0, 0, 0);
-    return outer;
+        nmo_emu(NMO_REGION, region->fn, region->master, 0, 0, 0);
 }
 
-void nmo_thread_leave(uintptr_t outer, bool master) {
-    nmo_self.region = outer;
-    if (nmo_track)
-        nmo_emu(NMO_REGION, outer, master, 0, 0, 0);
+void nmo_thread_leave(const struct nmo_region *outer) {
+    nmo_self.region = *outer;
+    if (!nmo_track)
+        return;
+    nmo_emu(NMO_REGION, outer->fn, 0, 0, 0, 0);
+    if (outer->site) /* its loop goes on */
+        nmo_emu(NMO_LOOP, outer->site, 0, 0, 0, 0);
 }
 
 int nmo_thread_threads(void) {

@@ -23,7 +23,9 @@ static const char good[] = "numaopt-run 1\n"
                            "symbol 4 0 8192 65536\n"
                            "map 4 0*4 1*4\nmap 4 -*8\n"
                            "object 5 mapping -1 0 1 4096 8192 interleave 3 m\n"
-                           "frame 5 0 0 1 2\n";
+                           "frame 5 0 0 1 2\n"
+                           "loop 7 kmp 1 0x1234 inverse - lu.c:88 (blts)\n"
+                           "loop 8 gomp 0 99 nodes 1,0 ft\n";
 
 static int parse(const char *text, size_t bytes, const char **why) {
     static char copy[1 << 16], space[1 << 18];
@@ -49,6 +51,9 @@ static void check_good(void) {
     CHECK(o[0].touched_pages == 12 && o[0].ntouched == 2);
     CHECK(o[1].kind == NMO_GLOBAL && o[1].rank == -1 && o[1].nmap == 3 && o[1].map_pages == 16 && o[1].map[2].node == -1);
     CHECK(o[2].policy == NMO_POLICY_INTERLEAVE && o[2].arg == 3);
+    const struct nmo_loop *l = nmo_run.loops;
+    CHECK(nmo_run.nloops == 2 && l[0].id == 7 && l[0].kmp && l[0].module == 1 && l[0].offset == 0x1234 && !strcmp(l[0].name, "lu.c:88 (blts)"));
+    CHECK(l[0].schedule == NMO_SCHEDULE_INVERSE && l[1].schedule == NMO_SCHEDULE_NODES && !l[1].kmp && l[1].nnodes == 2 && l[1].nodes[0] == 1);
 }
 
 /* A node without memory has the number of the one that its pages go to. */
@@ -77,6 +82,10 @@ static const struct {
     {"frame of no object", "numaopt-run 1\nmodule 0 - -\nframe 1 0 0 1 2\n", 3},
     {"frame in no module", "numaopt-run 1\nobject 1 heap -1 0 1 1 2 bind 0 x\nframe 1 0 0 1 2\n", 3},
     {"bound nowhere", "numaopt-run 1\ncpu 0 0\nnode 0 0\nmodule 0 - -\nobject 1 heap -1 0 1 1 2 bind 7 x\nframe 1 0 0 1 2\n", 6},
+    {"loop in no module", "numaopt-run 1\nloop 1 kmp 0 16 inverse - x\n", 2},
+    {"loop of no runtime", "numaopt-run 1\nmodule 0 - -\nloop 1 libomp 0 16 inverse - x\n", 3},
+    {"loop's nodes", "numaopt-run 1\ncpu 0 0\nnode 0 0\nnode 1 1\nmodule 0 - -\nloop 1 kmp 0 16 nodes 1,1 x\n", 6},
+    {"a loop's node", "numaopt-run 1\nmodule 0 - -\nloop 1 kmp 0 16 nodes 1,,0 x\n", 3},
     {"empty map", "numaopt-run 1\ncpu 0 0\nnode 0 0\nmodule 0 - -\nobject 1 global -1 0 1 1 2 pages - x\nsymbol 1 0 1 2\n", 6},
     {"run of nothing", "numaopt-run 1\nobject 1 heap -1 0 1 1 2 pages - x\nmap 1 0*0\n", 3},
     {"frame number", "numaopt-run 1\nmodule 0 - -\nobject 1 heap -1 0 1 1 2 bind 0 x\nframe 1 64 0 1 2\n", 4},

@@ -1,0 +1,101 @@
+#!/bin/bash
+# Worksharing loops of unmodified programs under every schedule, by gcc, clang and
+# gfortran: every iteration runs once, the results are those of the program alone,
+# the chunks are where the plan says, and the summary counts them.
+src=$(dirname "$0")/programs
+lib=$LIB/libnumaopt.so
+mkdir -p "$SCRATCH" && cd "$SCRATCH" || exit 1
+case $src in /*) ;; *) src=$OLDPWD/$src ;; esac
+case $lib in /*) ;; *) lib=$OLDPWD/$lib ;; esac
+failures=0
+fail() { failures=$((failures + 1)); echo "FAIL: $*"; }
+export OMP_NUM_THREADS=8 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 KMP_BLOCKTIME=0 OMP_DYNAMIC=false
+
+# Return addresses of calls to $2, of which in functions that match $3.
+sites() {
+    objdump -d --no-show-raw-insn "$1" | awk -v call="<($2)@plt>" -v of="$3" '
+        /^[0-9a-f]+ <.*>:$/ { name = $2 }
+        after { sub(":", "", $1); print $1; after = 0 }
+        $0 ~ "call.*" call && name ~ of { after = 1 }'
+}
+# Run file: 4 nodes of 2 CPUs each, all loops of the program under schedule $4.
+run_file() { # run_file PROGRAM RUNTIME SITES SCHEDULE
+    echo numaopt-run 1; echo mode apply; echo sys linux; echo mark 0; echo page-ranges 1000
+    for c in 0 1 2 3 4 5 6 7; do echo cpu $c $((c / 2)); done
+    for n in 0 1 2 3; do echo node $n 0; done
+    echo pinned test; echo summary "$PWD/summary"
+    echo "module 0 - $PWD/$1"
+    id=0
+    for s in $3; do echo "loop $id $2 0 0x$s $4 at $s"; id=$((id + 1)); done
+}
+count() { sed 's/.*"loops"://; s/],"threads.*//' summary | grep -o "\"$1\":[0-9]*" | awk -F: '{ n += $2 } END { print n + 0 }'; }
+
+check() { # check PROGRAM RUNTIME SITES PERMUTED LEFT
+    ./$1 > $1.alone || { fail "$1 alone"; return; }
+    grep -E 'WRONG|^own [1-9]|^ own *[1-9]| F$' $1.alone && fail "$1 alone"
+    [ -n "$3" ] || fail "$1 has no loops"
+    for schedule in "inverse -" "nodes 1,2,3,0" "nodes 2,3,0,1"; do
+        run_file $1 $2 "$3" "$schedule" > $1.run
+        rm -f summary
+        LD_PRELOAD=$lib NUMAOPT_RUN=$1.run ./$1 > $1.out || fail "$1 under $schedule"
+        diff <(grep -v ^who $1.alone) <(grep -v ^who $1.out) || fail "$1 under $schedule: other results"
+        [ "$(count permuted) $(count left)" = "$4 $5" ] || fail "$1 under $schedule: $(count permuted) permuted, $(count left) left, want $4 and $5"
+        grep -q ^who $1.out || continue
+        case $schedule in inverse*) who="7 0" ;; "nodes 1,2,3,0") who="6 5" ;; *) who="4 3" ;; esac
+        [ "$(grep -c '^who [a-z_0-9]* \(8\|9\|1000\): 0 7$' $1.alone)" = 27 ] || fail "$1 alone: chunks of other threads"
+        [ "$(grep -c "^who [a-z_0-9]* \\(8\\|9\\|1000\\): $who\$" $1.out)" = 27 ] || fail "$1 under $schedule: chunks of other threads: $(grep '^who.*1000' $1.out)"
+    done
+}
+
+command -v objdump > /dev/null || { echo "no objdump"; exit 77; }
+gcc -O2 -fopenmp -o schedules.gcc "$src/schedules.c" || exit 1
+check schedules.gcc gomp "$(sites schedules.gcc omp_get_thread_num '^<(loop_|orphan)')" 95 7
+if clang -O2 -fopenmp -o schedules.clang "$src/schedules.c" 2> /dev/null; then
+    check schedules.clang kmp "$(sites schedules.clang '__kmpc_for_static_init_[48]u?')" 109 7
+else
+    echo "no clang with libomp: that part is left out"
+fi
+if command -v gfortran > /dev/null; then
+    gfortran -O2 -fopenmp -o schedules.f "$src/schedules.f90" || exit 1
+    check schedules.f gomp "$(sites schedules.f omp_get_thread_num)" 6 0
+else
+    echo "no gfortran: that part is left out"
+fi
+
+# Loops of a file that is loaded while the program runs, with a runtime of its own.
+cat > plugin.c <<'C'
+int once(int n) {
+    int sum = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (int i = 0; i < n; i++)
+        sum += i;
+    return sum;
+}
+C
+cat > load.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    for (int k = 1; k < argc; k++) {
+        void *h = dlopen(argv[k], RTLD_NOW | RTLD_LOCAL);
+        int (*once)(int) = h ? (int (*)(int))dlsym(h, "once") : 0;
+        if (!once)
+            return 1;
+        printf("%d %d\n", once(1000), once(7));
+    }
+    return 0;
+}
+C
+gcc -o load load.c -ldl || exit 1
+for compiler in gcc clang; do
+    $compiler -O2 -fopenmp -shared -fPIC -o plugin.so plugin.c 2> /dev/null || continue
+    case $compiler in gcc) call=omp_get_thread_num runtime=gomp ;; *) call='__kmpc_for_static_init_4' runtime=kmp ;; esac
+    run_file plugin.so $runtime "$(sites plugin.so $call)" "inverse -" > load.run
+    for name in ./plugin.so plugin.so; do
+        rm -f summary
+        text=$(LD_LIBRARY_PATH=$PWD LD_PRELOAD=$lib NUMAOPT_RUN=load.run ./load $name)
+        [ "$text" = "499500 21" ] || fail "$name by $compiler: $text"
+        [ "$(count permuted) $(count left)" = "2 0" ] || fail "$name by $compiler: $(count permuted) permuted, $(count left) left"
+    done
+done
+exit $failures
