@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -184,6 +185,11 @@ func (s *session) run(ctx context.Context, program string) (*Raw, error) {
 	cmd := exec.Command(s.qemu.Path, args...)
 	cmd.Env = s.env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.opt.Stdin, s.opt.Stdout, s.opt.Stderr
+	// Without numaopt, were it killed, nobody would take the profile: the program
+	// ends, too. The kernel watches the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	raw := &Raw{Start: time.Now(), Set: s.set}
 	if err := cmd.Start(); err != nil {
 		return nil, err
