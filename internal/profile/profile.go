@@ -142,6 +142,24 @@ type Region struct {
 	// dynamic and guided, tasks, sections, teams inside teams): which thread made
 	// which of its accesses is chance and differs from run to run.
 	Dynamic bool `json:"dynamic,omitempty"`
+	// Site is the worksharing loop of a Loop: the return address of the call that
+	// fetches its bounds, __kmpc_for_static_init_* (libomp) or omp_get_thread_num
+	// (libgomp, where one call may serve several loops of the outlined function).
+	// Module -1 is the region as a whole, outside worksharing loops of known site.
+	Site ident.Code `json:"site"`
+	// Runtime is "libgomp" or "libomp"; empty where Site is none.
+	Runtime string `json:"runtime,omitempty"`
+	// Schedule is "static" for an unchunked static loop, empty for another or
+	// where it is not known.
+	Schedule string `json:"schedule,omitempty"`
+	// Group > 0: the loops of one outlined function with an equal Group had no
+	// barrier between them in some execution, so they must be permuted alike.
+	Group int `json:"group,omitempty"`
+	// Invocations is the instances of the loop, counted at rank 0.
+	Invocations uint64 `json:"invocations,omitempty"`
+	// Sweep is the length of its runs of consecutive instances without an instance
+	// of another loop between; 0 if it varies.
+	Sweep uint64 `json:"sweep,omitempty"`
 }
 
 // Thread is one rank on one CPU. A thread that is pinned elsewhere during the
