@@ -25,7 +25,41 @@ func (r Run) Check() error {
 			return fmt.Errorf("object %d (%s): %w", i, o.Name, err)
 		}
 	}
+	for i, l := range r.Loops {
+		if err := r.checkLoop(l); err != nil {
+			return fmt.Errorf("loop %d (%s): %w", i, l.Name, err)
+		}
+	}
 	return nil
+}
+
+// checkLoop reports the first rule that l breaks.
+func (r Run) checkLoop(l Loop) error {
+	switch {
+	case l.Runtime != KMP && l.Runtime != GOMP:
+		return fmt.Errorf("runtime %q is not kmp or gomp", l.Runtime)
+	case l.Module < 0 || l.Module >= len(r.Modules) || l.Offset == 0:
+		return fmt.Errorf("call site %#x in module %d of %d", l.Offset, l.Module, len(r.Modules))
+	case l.Schedule != LoopInverse && l.Schedule != LoopNodes:
+		return fmt.Errorf("schedule %q is not inverse or nodes", l.Schedule)
+	case l.Schedule == LoopInverse && len(l.Nodes) > 0:
+		return fmt.Errorf("schedule inverse with nodes %v", l.Nodes)
+	case l.Schedule == LoopNodes && !permutes(l.Nodes, len(r.Nodes)):
+		return fmt.Errorf("nodes %v are not the %d nodes, each once", l.Nodes, len(r.Nodes))
+	}
+	return nil
+}
+
+// permutes reports whether list holds each of 0 to n-1 once.
+func permutes(list []int, n int) bool {
+	seen := make([]bool, n)
+	for _, x := range list {
+		if x < 0 || x >= n || seen[x] {
+			return false
+		}
+		seen[x] = true
+	}
+	return len(list) == n
 }
 
 // checkObject reports the first rule that o breaks.

@@ -23,6 +23,7 @@
 //	symbol ID M VADDR BYTES
 //	map ID RUNS
 //	touched ID RUNS
+//	loop ID RUNTIME M OFFSET SCHEDULE ARG NAME
 //
 // Numbers are decimal; addresses and node masks are hexadecimal with 0x. The
 // files of testdata/run are read by the tests of both sides.
@@ -135,6 +136,38 @@ type Object struct {
 	Symbol *Symbol // names a Global
 }
 
+// LoopRuntime is whose call fetches the bounds of a loop.
+type LoopRuntime string
+
+// The runtimes: __kmpc_for_static_init_* and omp_get_thread_num.
+const (
+	KMP  LoopRuntime = "kmp"
+	GOMP LoopRuntime = "gomp"
+)
+
+// LoopSchedule is how the chunks of a loop are permuted.
+type LoopSchedule string
+
+// The schedules.
+const (
+	LoopInverse LoopSchedule = "inverse"
+	LoopNodes   LoopSchedule = "nodes"
+)
+
+// Loop is one worksharing loop whose chunks other threads take than OpenMP's
+// unchunked static schedule says.
+type Loop struct {
+	ID      int // as summary lines name it
+	Name    string
+	Runtime LoopRuntime
+	Module  int    // index in Run.Modules
+	Offset  uint64 // ELF virtual address: return address of the call for its bounds
+	// Schedule is LoopInverse or LoopNodes. Of T threads t takes chunk T-1-t, or
+	// where it is thread i of node n chunk Nodes[n]*(T/len(Nodes))+i.
+	Schedule LoopSchedule
+	Nodes    []int
+}
+
 // Run is one run file.
 type Run struct {
 	Mode   Mode
@@ -152,6 +185,7 @@ type Run struct {
 	Summary string // path for JSON lines; empty is text on stderr
 	Modules []Module
 	Objects []Object
+	Loops   []Loop
 }
 
 // line makes a text fit to end a line: line breaks become spaces.

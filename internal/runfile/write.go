@@ -29,6 +29,13 @@ func Write(w io.Writer, r Run) error {
 	for _, o := range r.Objects {
 		writeObject(b, o)
 	}
+	for _, l := range r.Loops {
+		arg := "-"
+		if len(l.Nodes) > 0 {
+			arg = strings.ReplaceAll(strings.Trim(fmt.Sprint(l.Nodes), "[]"), " ", ",")
+		}
+		fmt.Fprintf(b, "loop %d %s %d 0x%x %s %s %s\n", l.ID, l.Runtime, l.Module, l.Offset, l.Schedule, arg, line(l.Name))
+	}
 	return b.Flush()
 }
 
