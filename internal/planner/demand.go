@@ -15,8 +15,20 @@ type demand struct {
 	p   *profile.Profile
 	opt Options
 	n   int // nodes
-	// use[page*n+node] is the accesses that count, by page of the profile.
-	use []uint64
+	// use[page*n+node] is the accesses that count, by page of the profile, with the
+	// loops' schedules as they are; base is the part of use that no schedule moves,
+	// flows the other part as profiled, see schedule.go.
+	use, base []uint64
+	flows     []flow
+	loops     *loops
+	ofThread  []bool // by object, see ownObjects
+	// schedules is by group of loops; nil is static everywhere.
+	schedules []schedule
+	verdict   []string // by group of loops: why its schedule is what it is
+	// home is where each page is if it is left to first touch; -1 is not known.
+	home []int
+	// far is the remote accesses to each page as profiled.
+	far []uint64
 	// serial is the part of use that the main thread makes outside loops.
 	serial    []uint64
 	allLevels bool
@@ -26,8 +38,9 @@ type demand struct {
 	canHold  []bool         // node has memory
 	known    uint64         // accesses to pages with a known home
 	// stay[page] is the accesses that are local where the page is left to first
-	// touch: use of its home, but for dynamic loops, see dynamic.go.
-	stay []uint64
+	// touch: use of its home and, for dynamic loops, drift, see dynamic.go.
+	stay  []uint64
+	drift []int64
 	// grain is how many units all of these count for one access: 1, or more where
 	// accesses are divided among nodes.
 	grain  uint64
@@ -48,10 +61,17 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	for i := range p.Sites {
 		d.stacks = append(d.stacks, d.stack(i))
 	}
+	d.ofThread = ownObjects(p)
 	d.count(in, false)
 	if d.known < d.opt.MinDRAM*d.grain*max(1, p.Run.Period) {
 		d.count(in, true)
-		d.allLevels = true
+	}
+	d.arrange(nil)
+	d.far = make([]uint64, len(p.Pages))
+	for i, h := range d.home {
+		if all := sum(d.page(i)); h >= 0 {
+			d.far[i] = all - min(all, d.stay[i])
+		}
 	}
 	d.opt.RunCost *= d.grain
 	d.opt.PlaceCost *= d.grain
@@ -65,20 +85,22 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	return d, nil
 }
 
-// count fills use and known from the rows of the regions in; nil is all.
+// count fills base, flows and known from the rows of the regions in; nil is all.
 func (d *demand) count(in []bool, allLevels bool) {
+	d.allLevels = allLevels
 	d.use, d.serial, d.known = make([]uint64, d.n*len(d.p.Pages)), make([]uint64, d.n*len(d.p.Pages)), 0
-	d.stay, d.luck, d.dealt = make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Regions))
+	d.drift, d.luck, d.dealt = make([]int64, len(d.p.Pages)), make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Regions))
 	serial := access.SerialCode(d.p)
-	counts := func(r *profile.Row) bool { return allLevels || r.Level == profile.DRAM }
-	d.chance, d.grain = classify.FindChance(d.p, d.opt.Again, counts), 1
+	d.chance, d.grain = classify.FindChance(d.p, d.opt.Again, d.counts), 1
 	if d.chance.Any() {
 		d.grain = fineGrain
 	}
 	dealt := newDealt(d)
+	d.loops = newLoops(d)
+	moving := &moving{l: d.loops, own: d.ofThread, p: d.p}
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
-		if !counts(r) || in != nil && !in[r.Region] {
+		if !d.counts(r) || in != nil && !in[r.Region] {
 			continue
 		}
 		node, home, count := int(d.p.Threads[r.Thread].Node), d.p.Pages[r.Page].Home, r.Count*d.grain
@@ -90,15 +112,16 @@ func (d *demand) count(in []bool, allLevels bool) {
 			dealt.add(r, node, count-sure)
 			count = sure
 		}
+		if moving.add(r, count) {
+			continue
+		}
 		d.use[r.Page*d.n+node] += count
 		if serial(r) {
 			d.serial[r.Page*d.n+node] += count
 		}
-		if home == d.p.Threads[r.Thread].Node {
-			d.stay[r.Page] += count
-		}
 	}
 	dealt.spread()
+	d.base, d.flows = d.use, merge(moving.flows, len(d.p.Pages))
 }
 
 // page is the accesses to page i of the profile, by node.
@@ -137,19 +160,10 @@ func (d *demand) least(c *cell) uint64 {
 // split evaluates the whole table: as profiled (groups nil), with the choices
 // of groups, or with every placeable page on its best node.
 func (d *demand) split(groups []group, best bool) Split {
-	at := make([]int, len(d.p.Pages)) // -1 is left at home
-	for i := range at {
-		at[i] = -1
-	}
-	shared := make(map[int][]int) // page of an interleaved object → nodes
-	for i := range groups {
-		for _, u := range groups[i].chosen {
-			d.move(u, at, shared)
-		}
-	}
+	at, shared := d.places(groups)
 	s := Split{Load: make([]uint64, d.n)}
 	for i := range at {
-		c := cell{home: int(d.p.Pages[i].Home), use: d.page(i), stay: d.stay[i]}
+		c := cell{home: d.home[i], use: d.page(i), stay: d.stay[i]}
 		if c.home < 0 {
 			continue
 		}
@@ -175,6 +189,21 @@ func (d *demand) split(groups []group, best bool) Split {
 		}
 	}
 	return s
+}
+
+// places is where each page is with the choices of groups: its node in at, -1 left
+// at home, or the nodes that it is interleaved over in shared.
+func (d *demand) places(groups []group) (at []int, shared map[int][]int) {
+	at, shared = make([]int, len(d.p.Pages)), make(map[int][]int)
+	for i := range at {
+		at[i] = -1
+	}
+	for i := range groups {
+		for _, u := range groups[i].chosen {
+			d.move(u, at, shared)
+		}
+	}
+	return at, shared
 }
 
 // move sets where the pages of u will be.

@@ -92,7 +92,8 @@ func even(nodes []uint64, chunks int) {
 	}
 }
 
-// spread adds what was collected to the demand's use and stay.
+// spread adds what was collected to the demand's use, and to its drift by how much
+// the local accesses to a page left at home differ from what its home then uses.
 func (c *dealt) spread() {
 	for part, nodes := range c.nodes {
 		even(nodes, c.d.chance.Chunks[part])
@@ -100,6 +101,10 @@ func (c *dealt) spread() {
 	for at, count := range c.pages { // sums: the order does not matter
 		part, h := c.keys(at)
 		use := c.d.page(at.page)
+		before := uint64(0)
+		if h.home >= 0 {
+			before = use[h.home]
+		}
 		nodes := c.nodes[part]
 		rest, all, most := count, sum(nodes), 0
 		for n, w := range nodes {
@@ -111,7 +116,9 @@ func (c *dealt) spread() {
 			}
 		}
 		use[most] += rest
-		c.d.stay[at.page] += share(count, c.local[h], c.all[h])
+		if h.home >= 0 {
+			c.d.drift[at.page] += int64(share(count, c.local[h], c.all[h])) - int64(use[h.home]-before)
+		}
 	}
 }
 
@@ -175,7 +182,7 @@ func (d *demand) inAccesses(r *Result) {
 			*x = (*x + d.grain/2) / d.grain
 		}
 	}
-	for _, s := range []*Split{&r.Before, &r.After, &r.Best} {
+	for _, s := range []*Split{&r.Before, &r.PagesOnly, &r.After, &r.Best} {
 		to(&s.Remote, &s.Known)
 		for n := range s.Load {
 			to(&s.Load[n])
@@ -183,6 +190,9 @@ func (d *demand) inAccesses(r *Result) {
 	}
 	for i := range r.Decisions {
 		x := &r.Decisions[i]
-		to(&x.Accesses, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
+		to(&x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
+	}
+	for i := range r.Loops {
+		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After)
 	}
 }

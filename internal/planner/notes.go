@@ -120,11 +120,11 @@ func (d *demand) excluded([]group) []string {
 			homeless += sum(use)
 		case pg.Home < 0 || d.placeable(o):
 		case o.FileBacked:
-			files += sum(use) - use[pg.Home]
+			files += sum(use) - use[d.home[i]]
 		case o.Kind == profile.Heap || o.Kind == profile.Mapping || o.Kind == profile.Global:
-			nameless += sum(use) - use[pg.Home]
+			nameless += sum(use) - use[d.home[i]]
 		default:
-			far[o.Kind] += sum(use) - use[pg.Home]
+			far[o.Kind] += sum(use) - use[d.home[i]]
 		}
 	}
 	var notes []string
@@ -161,6 +161,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		o := &d.p.Objects[g.objects[0]]
 		x := Decision{Name: o.Name, Kind: o.Kind, Instances: len(g.objects), Reason: g.reason}
 		x.Before, x.Best, x.Accesses = d.totals(g.cells)
+		x.Profiled = d.profiled(g.cells)
 		x.Serial = d.serialRest(g.cells)
 		for i := range g.cells {
 			x.Chance += d.luck[g.cells[i].profile]
