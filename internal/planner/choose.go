@@ -119,6 +119,7 @@ func (d *demand) alike(g *group) unit {
 			in[o] = true
 		}
 	}
+	u.cells = make([]cell, 0, len(g.cells))
 	for _, c := range g.cells {
 		if in[d.p.Pages[c.profile].Object] {
 			u.cells = append(u.cells, c)

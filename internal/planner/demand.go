@@ -97,7 +97,7 @@ func (d *demand) count(in []bool, allLevels bool) {
 	}
 	dealt := newDealt(d)
 	d.loops = newLoops(d)
-	moving := &moving{l: d.loops, own: d.ofThread, p: d.p}
+	moving := newMoving(d, in)
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		if !d.counts(r) || in != nil && !in[r.Region] {

@@ -79,6 +79,11 @@ func (d *demand) groups() []group {
 			x, y := &d.p.Objects[a], &d.p.Objects[b]
 			return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Ordinal, y.Ordinal))
 		})
+		used := 0
+		for _, o := range g.objects {
+			used += len(d.byObject[o])
+		}
+		g.cells = make([]cell, 0, used)
 		for _, o := range g.objects {
 			g.cells = append(g.cells, d.cells(o)...)
 		}

@@ -22,58 +22,64 @@ type LoopDecision struct {
 	Schedule, Reason string
 }
 
-// scheduled plans the loops as well as the pages: groups, d and r are changed to a
-// plan with schedules where that is clearly better than with pages alone.
-func (d *demand) scheduled(r *Result, groups []group, drop dropped) ([]group, dropped) {
+// scheduled plans the loops as well as the pages, for which Options speaks and which
+// saves enough beside the pages alone; it notes in r what those save.
+func (d *demand) scheduled(r *Result) ([]group, dropped) {
+	groups, drop := d.solve()
 	r.PagesOnly = d.split(groups, false)
+	choice := d.search()
+	if choice == nil {
+		return groups, drop
+	}
+	groups = nil // large profiles need the memory; it is soon made again
+	d.arrange(choice)
+	groups, drop = d.solve()
+	gain := int64(r.PagesOnly.Remote) - int64(d.split(groups, false).Remote)
+	if float64(gain) >= d.opt.MinSchedule/100*float64(d.known) {
+		return groups, drop
+	}
+	for g, c := range choice {
+		if !c.static() {
+			d.verdict[g] = fmt.Sprintf("kept static: all schedules together would save %.2f points beside the pages, less than %v; %s",
+				d.points(uint64(max(0, gain))), d.opt.MinSchedule, d.verdict[g])
+		}
+	}
+	d.arrange(nil)
+	return d.solve()
+}
+
+// search is the best schedules by group of loops; nil where all stay static.
+func (d *demand) search() []schedule {
 	s := newSearch(d)
 	if s == nil {
-		return groups, drop
+		return nil
 	}
 	best := s.run()
+	d.compared(s, best)
 	if best.moved == 0 {
-		d.compared(s, best, "")
-		return groups, drop
+		return nil
 	}
-	d.arrange(best.choice)
-	with, less := d.solve()
-	after := d.split(with, false)
-	if gain := int64(r.PagesOnly.Remote) - int64(after.Remote); float64(gain) < d.opt.MinSchedule/100*float64(d.known) {
-		d.arrange(nil)
-		d.compared(s, best, fmt.Sprintf("all schedules together would save %.2f points beside the pages, less than %v", d.points(uint64(max(0, gain))), d.opt.MinSchedule))
-		return groups, drop
-	}
-	d.compared(s, best, "")
-	return with, less
+	return best.choice
 }
 
 // compared notes for each group of loops what the schedules that were tried would
-// cost, each with the pages that the loops use following; instead says why none of
-// them is taken, if that is so.
-func (d *demand) compared(s *search, best *state, instead string) {
+// cost, each with the pages that the loops use following.
+func (d *demand) compared(s *search, best *state) {
 	d.verdict = make([]string, len(best.choice))
 	for g, c := range best.choice {
 		now := s.remoteOf(best, g, c)
 		points := func(remote uint64) float64 {
 			return units.Percent(float64(best.remote-now+remote), float64(d.known))
 		}
-		// What others cost is told beside the rest of the program.
-		text := fmt.Sprintf("of the accesses that move with chunks and pages, in points of all: static leaves %.2f remote", points(s.remoteOf(best, g, schedule{})))
-		for i, other := range s.rejected(best, g) {
-			if i == maxRejected {
-				break
-			}
+		text := fmt.Sprintf("static leaves %.2f", points(s.remoteOf(best, g, schedule{})))
+		for _, other := range s.rejected(best, g) {
 			text += fmt.Sprintf(", %v %.2f", other.schedule, points(other.remote))
 		}
-		switch {
-		case instead != "":
-			text = fmt.Sprintf("kept static: %s (%s)", instead, text)
-		case c.static():
-			text = "kept static: nothing saves enough (" + text + ")"
-		default:
-			text = fmt.Sprintf("%v leaves %.2f; %s", c, points(now), text)
+		if c.static() {
+			d.verdict[g] = "nothing saves enough: " + text + " points remote, of the accesses to pages that loops share"
+		} else {
+			d.verdict[g] = fmt.Sprintf("%v leaves %.2f points remote, of the accesses to pages that loops share; %s", c, points(now), text)
 		}
-		d.verdict[g] = text
 	}
 }
 
@@ -86,16 +92,20 @@ type rejected struct {
 }
 
 // rejected is the candidates for group g but static and what best has, those with
-// the fewest remote accesses first.
+// the fewest remote accesses first; in large profiles only static-inverse.
 func (s *search) rejected(best *state, g int) []rejected {
 	var list []rejected
-	for _, c := range s.list {
+	candidates := s.list
+	if s.steps += float64(len(s.list) * len(s.byGroup[g])); s.steps > maxSteps {
+		candidates = s.list[:min(2, len(s.list))]
+	}
+	for _, c := range candidates {
 		if to := s.d.loops.targets(c); !c.static() && !slices.Equal(to, best.to[g]) {
 			list = append(list, rejected{c, s.remoteOf(best, g, c)})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b rejected) int { return cmp.Compare(a.remote, b.remote) })
-	return list
+	return list[:min(len(list), maxRejected)]
 }
 
 // loopEntries is the loops of the plan, the groups with most accesses first.

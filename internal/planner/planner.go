@@ -215,8 +215,7 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{Before: d.split(nil, false)}
-	groups, drop := d.solve()
-	groups, drop = d.scheduled(r, groups, drop)
+	groups, drop := d.scheduled(r)
 	r.AllLevels, r.After, r.Best = d.allLevels, d.split(groups, false), d.split(nil, true)
 	r.Loops = d.loopDecisions(groups)
 	r.Plan = &plan.Plan{

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"numaopt/internal/ident"
@@ -240,6 +241,9 @@ func (l *loops) collect(p *profile.Profile, find func(int) int) {
 	}
 	for _, k := range leaders {
 		g := loopGroup{regions: members[k]}
+		if len(l.groups) > math.MaxUint16 { // see flow
+			g.refused = "the program has too many loops"
+		}
 		for _, i := range g.regions {
 			if l.why[i] != "" && g.refused == "" {
 				g.refused = fmt.Sprintf("it must be scheduled as %s, which cannot be permuted: %s", clean(p.Regions[i].Name), l.why[i])
@@ -383,21 +387,32 @@ func merge(flows []flow, pages int) []flow {
 		}
 		from = to
 	}
-	return slices.Clip(out)
+	return slices.Clone(out) // lets go of the rest
 }
 
 // moving collects the accesses that move with the chunks of their loops.
 type moving struct {
-	l     *loops
-	own   []bool // by object, see ownObjects
-	p     *profile.Profile
-	flows []flow
+	l        *loops
+	ofThread []bool // by object, see ownObjects
+	p        *profile.Profile
+	flows    []flow
+}
+
+// newMoving prepares for the rows of in, nil is all.
+func newMoving(d *demand, in []bool) *moving {
+	n := 0
+	for i := range d.p.Rows {
+		if r := &d.p.Rows[i]; d.loops.of[r.Region] >= 0 && d.counts(r) && (in == nil || in[r.Region]) {
+			n++
+		}
+	}
+	return &moving{l: d.loops, ofThread: d.ofThread, p: d.p, flows: make([]flow, 0, n)}
 }
 
 // add takes count accesses of r; false where they stay with their thread.
 func (m *moving) add(r *profile.Row, count uint64) bool {
 	g := m.l.of[r.Region]
-	if g < 0 || m.own[m.p.Pages[r.Page].Object] {
+	if g < 0 || m.ofThread[m.p.Pages[r.Page].Object] {
 		return false
 	}
 	m.l.groups[g].all += count

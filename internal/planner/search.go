@@ -16,14 +16,23 @@ import (
 // say of whole objects, Build finds out afterwards.
 type search struct {
 	d     *demand
-	first []int // flows of pages[k] are d.flows[first[k]:first[k+1]]
-	// flexible is by k: the plan can place the page.
-	flexible []bool
-	list     []schedule
-	steps    float64 // pages placed so far by climb
+	pages []searched
+	list  []schedule
+	steps float64 // pages placed so far one candidate at a time
 	// byGroup lists the pages k that each group uses or touches first.
 	byGroup [][]int
 	use     []uint64 // scratch, by node
+}
+
+// searched is one page that permutable loops use.
+type searched struct {
+	page     int // in profile.Pages
+	flows    []flow
+	all      uint64
+	home     int  // as profiled, -1 is not known
+	flexible bool // the plan can place it
+	// group of loops that touched it first, -1 is none, and class of the thread.
+	group, class int
 }
 
 // state is a choice for every group.
@@ -40,7 +49,7 @@ const maxAnchors = 4
 
 // maxSteps bounds the work of trying every candidate of every group with the pages
 // following, in pages placed: a few seconds.
-const maxSteps = 3e7
+const maxSteps = 2e7
 
 // newSearch prepares a search; nil where nothing can be permuted.
 func newSearch(d *demand) *search {
@@ -48,34 +57,46 @@ func newSearch(d *demand) *search {
 		return nil
 	}
 	s := &search{d: d, list: d.loops.candidates(), byGroup: make([][]int, len(d.loops.groups)), use: make([]uint64, d.n)}
+	used := 0
 	for i := range d.flows {
 		if i == 0 || d.flows[i].page != d.flows[i-1].page {
-			s.first = append(s.first, i)
-			s.flexible = append(s.flexible, d.placeable(&d.p.Objects[d.p.Pages[d.flows[i].page].Object]))
+			used++
 		}
 	}
-	s.first = append(s.first, len(d.flows))
-	for k := range s.flexible {
-		last := -1
-		touched, _ := d.toucher(s.page(k))
-		for _, f := range s.flows(k) {
-			if g := int(f.group); g != last {
-				s.byGroup[g] = append(s.byGroup[g], k)
-				last = g
-			}
-			if int(f.group) == touched {
-				touched = -1
-			}
+	s.pages = make([]searched, 0, used)
+	for from := 0; from < len(d.flows); {
+		to := from + 1
+		for to < len(d.flows) && d.flows[to].page == d.flows[from].page {
+			to++
 		}
-		if touched >= 0 {
-			s.byGroup[touched] = append(s.byGroup[touched], k)
-		}
+		s.add(d.flows[from:to])
+		from = to
 	}
 	return s
 }
 
-func (s *search) page(k int) int     { return int(s.d.flows[s.first[k]].page) }
-func (s *search) flows(k int) []flow { return s.d.flows[s.first[k]:s.first[k+1]] }
+// add adds the page of flows.
+func (s *search) add(flows []flow) {
+	d, i := s.d, int(flows[0].page)
+	x := searched{page: i, flows: flows, all: sum(d.base[i*d.n : (i+1)*d.n]), home: int(d.p.Pages[i].Home)}
+	x.flexible = d.placeable(&d.p.Objects[d.p.Pages[i].Object])
+	x.group, x.class = d.toucher(i)
+	toucher, last := x.group, -1
+	for _, f := range flows {
+		x.all += f.count
+		if g := int(f.group); g != last {
+			s.byGroup[g] = append(s.byGroup[g], len(s.pages))
+			last = g
+		}
+		if int(f.group) == toucher {
+			toucher = -1
+		}
+	}
+	if toucher >= 0 {
+		s.byGroup[toucher] = append(s.byGroup[toucher], len(s.pages))
+	}
+	s.pages = append(s.pages, x)
+}
 
 // state evaluates choice.
 func (s *search) state(choice []schedule) *state {
@@ -86,7 +107,7 @@ func (s *search) state(choice []schedule) *state {
 			x.moved += s.d.loops.groups[g].all
 		}
 	}
-	for k := range s.flexible {
+	for k := range s.pages {
 		_, remote := s.place(k, x.to)
 		x.remote += remote
 	}
@@ -97,22 +118,27 @@ func (s *search) state(choice []schedule) *state {
 // remote accesses to it there: the node that uses it most, or where first touch
 // leaves it if that is as good but for Options.PageGain.
 func (s *search) place(k int, to [][]int) (home int, remote uint64) {
-	d, i := s.d, s.page(k)
-	if d.p.Pages[i].Home < 0 {
+	d, x := s.d, &s.pages[k]
+	if x.home < 0 {
 		return -1, 0
 	}
-	copy(s.use, d.base[i*d.n:(i+1)*d.n])
-	for _, f := range s.flows(k) {
+	copy(s.use, d.base[x.page*d.n:(x.page+1)*d.n])
+	for i := range x.flows {
+		f := &x.flows[i]
 		s.use[to[f.group][f.class]] += f.count
 	}
-	home = d.firstTouch(i, to)
-	all := sum(s.use)
-	remote = all - uint64(min(int64(all), max(0, int64(s.use[home])+d.drift[i])))
-	if !s.flexible[k] {
+	home = x.home
+	if x.group >= 0 {
+		if n := to[x.group][x.class]; d.canHold[n] {
+			home = n
+		}
+	}
+	remote = x.all - uint64(min(int64(x.all), max(0, int64(s.use[home])+d.drift[x.page])))
+	if !x.flexible {
 		return home, remote
 	}
 	best := d.best(s.use, home)
-	if away := all - s.use[best]; away < remote && float64(remote-away) > d.opt.PageGain*float64(all) {
+	if away := x.all - s.use[best]; away < remote && float64(remote-away) > d.opt.PageGain*float64(x.all) {
 		return best, away
 	}
 	return home, remote
@@ -158,7 +184,7 @@ func (s *search) run() *state {
 // alternate improves x until nothing gets better.
 func (s *search) alternate(x *state) *state {
 	for {
-		homes := make([]int, len(s.flexible))
+		homes := make([]int, len(s.pages))
 		for k := range homes {
 			homes[k], _ = s.place(k, x.to)
 		}
@@ -182,7 +208,7 @@ func (s *search) matched(homes []int) []schedule {
 		if h < 0 {
 			continue
 		}
-		for _, f := range s.flows(k) {
+		for _, f := range s.pages[k].flows {
 			gain[f.group][int(f.class)*l.n+h] += f.count
 		}
 	}
@@ -229,12 +255,12 @@ func (l *loops) square(gain []uint64) []int64 {
 // wanted is the homes that the flows of which count says so want; -1 where none
 // does.
 func (s *search) wanted(count func(page int, f flow) bool) []int {
-	homes := make([]int, len(s.flexible))
+	homes := make([]int, len(s.pages))
 	for k := range homes {
 		homes[k] = -1
 		clear(s.use)
-		i := s.page(k)
-		for _, f := range s.flows(k) {
+		i := s.pages[k].page
+		for _, f := range s.pages[k].flows {
 			if count(i, f) {
 				s.use[s.d.loops.node[f.class]] += f.count
 			}
@@ -262,12 +288,12 @@ func (s *search) heaviest() []int {
 func (s *search) objects() []int {
 	weight := make([]uint64, len(s.d.p.Objects))
 	var order []int
-	for k := range s.flexible {
-		o := s.d.p.Pages[s.page(k)].Object
+	for k := range s.pages {
+		o := s.d.p.Pages[s.pages[k].page].Object
 		if weight[o] == 0 {
 			order = append(order, o)
 		}
-		for _, f := range s.flows(k) {
+		for _, f := range s.pages[k].flows {
 			weight[o] += f.count
 		}
 	}
@@ -307,13 +333,13 @@ func (s *search) slopes() []float64 {
 		}
 	}
 	last := -1
-	for k := range s.flexible {
-		pg := &s.d.p.Pages[s.page(k)]
+	for k := range s.pages {
+		pg := &s.d.p.Pages[s.pages[k].page]
 		if pg.Object != last {
 			flush()
 			last = pg.Object
 		}
-		for _, f := range s.flows(k) {
+		for _, f := range s.pages[k].flows {
 			m, w := &at[f.group], float64(f.count)
 			x := float64(pg.Index) / float64(s.d.p.Objects[pg.Object].Pages())
 			y := float64(s.d.loops.node[f.class])
