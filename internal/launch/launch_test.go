@@ -338,10 +338,10 @@ func TestOtherProgram(t *testing.T) {
 		heap          bool
 		want          string // the one warning, after both names
 	}{
-		{"same name", empty("app"), false, "none of its 1 objects is placed (table in grid.c is not placed: app has no symbol table); profile this one"},
-		{"other name", empty("other"), false, "none of its 1 objects is placed (table in grid.c is not placed: other has no symbol table); profile this one"},
-		{"may start it", empty("other"), true, "4 of its 5 objects are placed if it starts that one"},
-		{"same name, heap", empty("app"), true, "none of its 5 objects is placed"},
+		{"same name", empty("app"), false, "none of its 1 objects is found (table in grid.c is not placed: app has no symbol table); profile this one"},
+		{"other name", empty("other"), false, "none of its 1 objects is found (table in grid.c is not placed: other has no symbol table); profile this one"},
+		{"may start it", empty("other"), true, "4 of its 5 objects are found if it starts that one"},
+		{"same name, heap", empty("app"), true, "none of its 5 objects is found"},
 	} {
 		p := &plan.Plan{Version: plan.Version, From: plan.From{Command: []string{app}, Topology: "4x2", Nodes: 4}, Threads: plan.Threads{Bind: "compact"}}
 		if c.heap {

@@ -6,7 +6,7 @@ import (
 	"numaopt/internal/plan"
 )
 
-// nothingFound warns that no object of the plan is in the files at hand: once,
+// nothingFound warns that no object and no loop of the plan is in the files at hand: once,
 // with the programs' names, in place of the warnings for each object, those from
 // number first on. Where it is the very program, those say why.
 func (r *resolver) nothingFound(first int) {
@@ -24,9 +24,13 @@ func (r *resolver) nothingFound(first int) {
 	}
 	reasons := r.res.Warnings[first:]
 	r.res.Warnings = r.res.Warnings[:first:first]
-	what := fmt.Sprintf("%d of its %d objects are placed if it starts that one", r.hoped, len(r.plan.Objects))
+	all := fmt.Sprintf("%d objects", len(r.plan.Objects))
+	if n := len(r.plan.Loops); n > 0 {
+		all += fmt.Sprintf(" and %d loops", n)
+	}
+	what := fmt.Sprintf("%d of its %s are found if it starts that one", r.hoped, all)
 	if r.hoped == 0 {
-		what = fmt.Sprintf("none of its %d objects is placed (%v); profile this one", len(r.plan.Objects), reasons[0])
+		what = fmt.Sprintf("none of its %s is found (%v); profile this one", all, reasons[0])
 	}
 	r.res.warn("this plan is for %s, and this is %s: %s", named(meant.Name, meant.BuildID), this, what)
 }
@@ -42,6 +46,11 @@ func (r *resolver) program() plan.Module {
 			if f.Module.Name == r.files.planned {
 				return f.Module
 			}
+		}
+	}
+	for i := range r.plan.Loops {
+		if l := &r.plan.Loops[i]; l.Module.Name == r.files.planned {
+			return l.Module
 		}
 	}
 	return plan.Module{Name: r.files.planned}
