@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
@@ -67,20 +68,44 @@ func (d *demand) search() []schedule {
 func (d *demand) compared(s *search, best *state) {
 	d.verdict = make([]string, len(best.choice))
 	for g, c := range best.choice {
+		if d.loops.groups[g].all == 0 {
+			d.verdict[g] = "no accesses that move with its chunks"
+			continue
+		}
 		now := s.remoteOf(best, g, c)
 		points := func(remote uint64) float64 {
 			return units.Percent(float64(best.remote-now+remote), float64(d.known))
 		}
-		text := fmt.Sprintf("static leaves %.2f", points(s.remoteOf(best, g, schedule{})))
-		for _, other := range s.rejected(best, g) {
-			text += fmt.Sprintf(", %v %.2f", other.schedule, points(other.remote))
+		var others []string
+		if !c.static() {
+			others = append(others, fmt.Sprintf("static %.2f", points(s.remoteOf(best, g, schedule{}))))
 		}
+		for _, other := range s.rejected(best, g) {
+			others = append(others, fmt.Sprintf("%v %.2f", other.schedule, points(other.remote)))
+		}
+		d.verdict[g] = fmt.Sprintf("%v leaves %.2f points of all accesses remote in the pages of such loops, most of which here are of %s; %s",
+			c, points(now), clean(d.p.Objects[s.mostly(g)].Name), strings.Join(others, ", "))
 		if c.static() {
-			d.verdict[g] = "nothing saves enough: " + text + " points remote, of the accesses to pages that loops share"
-		} else {
-			d.verdict[g] = fmt.Sprintf("%v leaves %.2f points remote, of the accesses to pages that loops share; %s", c, points(now), text)
+			d.verdict[g] = "nothing saves enough: " + d.verdict[g]
 		}
 	}
+}
+
+// mostly is the object that group g uses most.
+func (s *search) mostly(g int) (object int) {
+	weight := make(map[int]uint64)
+	for _, k := range s.byGroup[g] {
+		o := s.d.p.Pages[s.pages[k].page].Object
+		for _, f := range s.pages[k].flows {
+			if int(f.group) == g {
+				weight[o] += f.count
+			}
+		}
+		if w := weight[o]; w > weight[object] || w == weight[object] && o < object {
+			object = o
+		}
+	}
+	return object
 }
 
 // maxRejected bounds the schedules that an explanation compares with.

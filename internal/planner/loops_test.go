@@ -419,7 +419,7 @@ func TestPlanOfLoops(t *testing.T) {
 	if p := r.Plan.Predict; p.PagesOnly < 24 || p.RemoteAfter > 1 || p.RemoteBefore < 24 {
 		t.Errorf("predicted %+v", p)
 	}
-	for _, want := range []string{"25.0 % of the DRAM accesses.", "static leaves 25."} {
+	for _, want := range []string{"25.0 % of the DRAM accesses.", "static 25."} {
 		if !strings.Contains(l.Why, want) {
 			t.Errorf("no %q in %q", want, l.Why)
 		}

@@ -62,6 +62,7 @@ func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
 		notes = append(notes, fmt.Sprintf("%s beyond the most that a plan has, %d, left out: %.2f points", count(drop.entries, "entry is", "entries are"), d.opt.MaxEntries, d.points(drop.saves)))
 	}
 	notes = append(notes, d.hopeless(r)...)
+	notes = append(notes, d.stuckLoops(r)...)
 	return append(notes, d.excluded(groups)...)
 }
 
@@ -89,6 +90,17 @@ func (d *demand) hopeless(r *Result) []string {
 	for _, x := range list[:min(len(list), maxNamed)] {
 		notes = append(notes, fmt.Sprintf("%s: placement cannot help further: with every page on its best node %s of the accesses to it stay remote, %s",
 			clean(x.Name), units.FormatPercent(units.Percent(float64(x.Best), float64(x.Accesses))), x.because()))
+	}
+	return notes
+}
+
+// stuckLoops names the loops that stay remote and cannot be permuted.
+func (d *demand) stuckLoops(r *Result) []string {
+	var notes []string
+	for _, x := range r.Loops {
+		if why := d.loops.why[x.Region]; why != "" && d.points(x.After) >= 1 && len(notes) < maxNamed {
+			notes = append(notes, fmt.Sprintf("loop %s: its schedule is not changed: %s; %s of its accesses stay remote", clean(x.Name), why, loopShare(x.After, x.Accesses)))
+		}
 	}
 	return notes
 }
