@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
@@ -18,8 +17,9 @@ type LoopDecision struct {
 	// Accesses are those in the loop to pages with a known home; Before and After
 	// the remote ones of them, as profiled and with the plan.
 	Accesses, Before, After uint64
-	// Schedule is what the plan does with it: "static", "static-inverse", or which
-	// nodes' threads take whose chunks. Reason says why.
+	// Schedule is what the plan does with it: "static", "static-inverse", or "nodes"
+	// and plan.Loop.Nodes. Reason says why: what it and others would leave remote,
+	// in points of all accesses, of those to the pages that permutable loops use.
 	Schedule, Reason string
 }
 
@@ -83,8 +83,11 @@ func (d *demand) compared(s *search, best *state) {
 		for _, other := range s.rejected(best, g) {
 			others = append(others, fmt.Sprintf("%v %.2f", other.schedule, points(other.remote)))
 		}
-		d.verdict[g] = fmt.Sprintf("%v leaves %.2f points of all accesses remote in the pages of such loops, most of which here are of %s; %s",
-			c, points(now), clean(d.p.Objects[s.mostly(g)].Name), strings.Join(others, ", "))
+		d.verdict[g] = fmt.Sprintf("%v leaves %.2f points of all accesses remote", c, points(now))
+		for _, o := range others {
+			d.verdict[g] += ", " + o
+		}
+		d.verdict[g] += "; most in it are to " + clean(d.p.Objects[s.mostly(g)].Name)
 		if c.static() {
 			d.verdict[g] = "nothing saves enough: " + d.verdict[g]
 		}

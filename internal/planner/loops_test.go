@@ -341,6 +341,7 @@ func TestRefused(t *testing.T) {
 		}, "8 threads run it, and only a team of one thread for each of the 12 CPUs"},
 		{"a thread that moved", func(s *sweeps, _ *Options) {
 			s.Threads = append(s.Threads, profile.Thread{Rank: 3, CPU: 0, Node: 0})
+			s.touch(buts, 8, 0, 1)
 		}, "thread 3 ran on several nodes"},
 		{"threads not bound", func(s *sweeps, _ *Options) { s.Run.Bind = "none" }, "not bound"},
 	} {
@@ -404,6 +405,16 @@ func TestFirstTouchFollows(t *testing.T) {
 		t.Errorf("got %q, %s, %d remote", got, placement(r.Plan), r.After.Remote)
 	}
 	checkPrediction(t, s.Profile, r)
+}
+
+// libomp binds the main thread to every CPU in turn before the first loop.
+func TestThreadMovedBefore(t *testing.T) {
+	s := lu(4, 2, 400)
+	s.Threads = append(s.Threads, profile.Thread{Rank: 0, CPU: 7, Node: 3, Pinned: true})
+	s.touch(profiletest.Main, 8, 0, 100)
+	if got := schedules(build(t, s.Profile, DefaultOptions()).Plan); got != "buts static-inverse" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestPlanOfLoops(t *testing.T) {

@@ -29,7 +29,10 @@ func (s schedule) String() string {
 	if s.static() {
 		return "static"
 	}
-	return (&plan.Loop{Schedule: s.kind, Nodes: s.nodes}).String()
+	if s.kind == plan.ByNodes {
+		return fmt.Sprintf("%s %v", s.kind, s.nodes)
+	}
+	return string(s.kind)
 }
 
 // loopGroup is loops that must be permuted alike.
@@ -69,8 +72,8 @@ func newLoops(d *demand) *loops {
 	if d.opt.NoSchedules {
 		return l
 	}
-	stuck := l.classes(p)
-	teams := teams(p)
+	teams, ran := teams(p)
+	stuck := l.classes(p, ran)
 	for i := range p.Regions {
 		if r := &p.Regions[i]; worksharing(p, r) {
 			if l.why[i] = d.refusal(i, teams[codeOf(r.Code)]); l.why[i] == "" {
@@ -89,20 +92,24 @@ type codeKey struct {
 
 func codeOf(c ident.Code) codeKey { return codeKey{c.Module, c.Offset} }
 
-// teams is the threads that were seen in each outlined function.
-func teams(p *profile.Profile) map[codeKey]int {
+// teams is the threads that were seen in each outlined function, and which of the
+// profile's ran worksharing loops: libomp binds the main thread to one CPU after
+// the other before it starts the first team.
+func teams(p *profile.Profile) (teams map[codeKey]int, ran []bool) {
 	size := make([]int, len(p.Regions))
+	ran = make([]bool, len(p.Threads))
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		size[r.Region] = max(size[r.Region], p.Threads[r.Thread].Rank+1)
+		ran[r.Thread] = ran[r.Thread] || p.Regions[r.Region].Kind == profile.Loop
 	}
-	teams := make(map[codeKey]int)
+	teams = make(map[codeKey]int)
 	for i := range p.Regions {
 		if r := &p.Regions[i]; r.Kind == profile.Loop {
 			teams[codeOf(r.Code)] = max(teams[codeOf(r.Code)], size[i])
 		}
 	}
-	return teams
+	return teams, ran
 }
 
 func cpus(p *profile.Profile) (n int) {
@@ -132,15 +139,16 @@ func (d *demand) refusal(i, team int) string {
 	return ""
 }
 
-// classes sorts the threads; the text is why nothing can be permuted.
-func (l *loops) classes(p *profile.Profile) string {
+// classes sorts the threads, by where those that ran loops are; the text is why
+// nothing can be permuted.
+func (l *loops) classes(p *profile.Profile, ran []bool) string {
 	all := cpus(p)
 	at := make([]int, all) // rank → node
 	for r := range at {
 		at[r] = -1
 	}
 	for i := range p.Threads {
-		if t := &p.Threads[i]; t.Rank < all {
+		if t := &p.Threads[i]; t.Rank < all && ran[i] {
 			if n := at[t.Rank]; n >= 0 && n != int(t.Node) {
 				return fmt.Sprintf("thread %d ran on several nodes: bind the threads", t.Rank)
 			}
@@ -150,13 +158,17 @@ func (l *loops) classes(p *profile.Profile) string {
 	l.byNodes = all%l.n == 0
 	for r, n := range at {
 		if n < 0 {
-			return fmt.Sprintf("the program has no thread %d: one for each of the %d CPUs is what is permuted", r, all)
+			return fmt.Sprintf("no loop has a thread %d: a team of one for each of the %d CPUs is what is permuted", r, all)
 		}
 		l.byNodes = l.byNodes && n == r/(all/l.n)
 	}
 	type key struct{ node, mirror int }
 	seen := make(map[key]int)
 	for i := range p.Threads {
+		if !ran[i] {
+			l.class = append(l.class, 0) // nobody asks
+			continue
+		}
 		t := &p.Threads[i]
 		k := key{int(t.Node), int(t.Node)}
 		if t.Rank < all {
