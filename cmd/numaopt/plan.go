@@ -114,6 +114,7 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		}
 		opt.planner.Again = append(opt.planner.Again, again)
 	}
+	opt.planner.Refuse = refusals(p)
 	r, err := planner.Build(p, opt.planner)
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
@@ -125,6 +126,19 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		explainPlan(std.err, r)
 	}
 	return summarizePlan(std.err, opt.output, r)
+}
+
+// refusals says of loops of libgomp why they must stay static, by region: gcc asks
+// for the thread number once for all that an outlined function does with it, and
+// only its machine code says whether that is bounds of loops alone.
+func refusals(p *profile.Profile) map[int]string {
+	refuse := make(map[int]string)
+	for i := range p.Regions {
+		if r := &p.Regions[i]; r.Worksharing() && r.Runtime == "libgomp" {
+			refuse[i] = "nobody looked whether gcc's code uses the thread number for bounds of loops alone; of a program built with clang it can be permuted"
+		}
+	}
+	return refuse
 }
 
 func writePlan(std *stdio, path string, p *plan.Plan) error {

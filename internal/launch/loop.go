@@ -27,7 +27,7 @@ func (r *resolver) loops() {
 	hoped := 0
 	for i := range found {
 		l := &r.plan.Loops[i]
-		found[i] = runfile.Loop{ID: i, Name: l.Name, Schedule: runfile.LoopInverse, Runtime: runfile.KMP}
+		found[i] = runfile.Loop{ID: i, Name: l.Name, Schedule: runfile.Inverse, Runtime: runfile.KMP}
 		if l.Runtime == "libgomp" {
 			found[i].Runtime = runfile.GOMP
 		}
@@ -86,7 +86,7 @@ func (r *resolver) schedule(o *runfile.Loop, l *plan.Loop) error {
 	if l.Schedule != plan.ByNodes {
 		return nil
 	}
-	o.Schedule, o.Nodes = runfile.LoopNodes, l.Nodes
+	o.Schedule, o.Nodes = runfile.ByNodes, l.Nodes
 	if n := len(r.res.Run.Nodes); n != r.plan.From.Nodes {
 		return fmt.Errorf("its schedule is made for %d nodes, and there are %d: profile the program on this many", r.plan.From.Nodes, n)
 	}

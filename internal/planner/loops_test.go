@@ -343,6 +343,17 @@ func TestRefused(t *testing.T) {
 			s.Threads = append(s.Threads, profile.Thread{Rank: 3, CPU: 0, Node: 0})
 			s.touch(buts, 8, 0, 1)
 		}, "thread 3 ran on several nodes"},
+		{"another run", func(s *sweeps, o *Options) {
+			rows := slices.Clone(s.Rows)
+			for i := range rows {
+				if r := &rows[i]; r.Region == buts {
+					r.Thread = (r.Thread + 2 + r.Page%3*2) % s.team
+				}
+			}
+			again := *s.Profile
+			again.Rows = rows
+			o.Again = []*profile.Profile{&again}
+		}, "other threads do its work in each run"},
 		{"threads not bound", func(s *sweeps, _ *Options) { s.Run.Bind = "none" }, "not bound"},
 	} {
 		s := lu(4, 2, 400)

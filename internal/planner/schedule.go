@@ -57,9 +57,9 @@ type loops struct {
 	byNodes bool
 }
 
-// worksharing reports whether region r is a loop with a known call site.
+// worksharing reports whether region r is a loop that a plan can name.
 func worksharing(p *profile.Profile, r *profile.Region) bool {
-	return r.Kind == profile.Loop && r.Site.Offset != 0 && r.Site.Module >= 0 && moduleName(p, r.Site.Module) != ""
+	return r.Worksharing() && moduleName(p, r.Site.Module) != ""
 }
 
 // newLoops finds the loops of d's profile that can be permuted.
@@ -73,10 +73,11 @@ func newLoops(d *demand) *loops {
 		return l
 	}
 	teams, ran := teams(p)
+	chance := d.byChance()
 	stuck := l.classes(p, ran)
 	for i := range p.Regions {
 		if r := &p.Regions[i]; worksharing(p, r) {
-			if l.why[i] = d.refusal(i, teams[codeOf(r.Code)]); l.why[i] == "" {
+			if l.why[i] = d.refusal(i, teams[codeOf(r.Code)], chance[i]); l.why[i] == "" {
 				l.why[i] = stuck
 			}
 		}
@@ -119,9 +120,26 @@ func cpus(p *profile.Profile) (n int) {
 	return n
 }
 
+// byChance tells of each region whether other threads do a considerable part of its
+// work in each run.
+func (d *demand) byChance() []bool {
+	all, lost := make([]float64, len(d.p.Regions)), make([]float64, len(d.p.Regions))
+	for i := range d.p.Rows {
+		if r := &d.p.Rows[i]; d.counts(r) && d.p.Regions[r.Region].Worksharing() {
+			all[r.Region] += float64(r.Count)
+			lost[r.Region] += float64(r.Count) * (1 - d.chance.Repeats(r))
+		}
+	}
+	is := make([]bool, len(all))
+	for i := range is {
+		is[i] = 10*lost[i] > all[i]
+	}
+	return is
+}
+
 // refusal is why region i, of a team of this size, must stay as it is; empty if it
 // need not.
-func (d *demand) refusal(i, team int) string {
+func (d *demand) refusal(i, team int, chance bool) string {
 	r := &d.p.Regions[i]
 	all := cpus(d.p)
 	switch {
@@ -131,7 +149,7 @@ func (d *demand) refusal(i, team int) string {
 		return "it hands out its work dynamically"
 	case r.Schedule != "static":
 		return "its schedule is chunked, or not known"
-	case d.dealt[i] > 0:
+	case chance:
 		return "other threads do its work in each run"
 	case team != all:
 		return fmt.Sprintf("%d threads run it, and only a team of one thread for each of the %d CPUs is permuted", team, all)

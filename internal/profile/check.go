@@ -96,6 +96,12 @@ func checkRegions(p *Profile) error {
 		if err := within("region", i, r.Code.Module, -1, len(p.Modules), "module"); err != nil {
 			return err
 		}
+		if r.Site.Offset == 0 {
+			continue
+		}
+		if err := within("region", i, r.Site.Module, -1, len(p.Modules), "site's module"); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -23,9 +23,11 @@ import (
 // unsigned varints; every other value is a signed (zigzag) varint of the
 // difference from the value before it in its column. Fields of the JSON that a
 // reader does not know are skipped; any other change raises Version.
+//
+// Version 1 knew no worksharing loops: its regions have no Site.
 
 // Version is the format version that Write writes; Read reads it and all before.
-const Version = 1
+const Version = 2
 
 const (
 	magic       = "numaopt-profile\n"

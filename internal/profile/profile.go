@@ -117,17 +117,36 @@ type RegionKind string
 
 // The kinds of regions.
 const (
-	Loop     RegionKind = "loop"     // an outlined parallel region, with all that its body calls
+	Loop     RegionKind = "loop"     // a parallel region, or a worksharing loop in one, with all that its body calls
 	Function RegionKind = "function" // code outside loops, by the function of the instruction
 	Serial   RegionKind = "serial"   // code outside loops whose function is not known
 )
 
-// Region is where in the program accesses come from: the thread's current loop,
-// or outside any loop the function of the accessing instruction.
+// Region is where in the program accesses come from: the thread's current
+// worksharing loop, or the parallel region outside of such loops, or outside any
+// region the function of the accessing instruction.
 type Region struct {
 	Kind RegionKind `json:"kind"`
 	Name string     `json:"name"` // "sweep.c:88 (sweep_x)"; the function's name
-	Code ident.Code `json:"code"` // entry of the outlined or plain function
+	Code ident.Code `json:"code"` // entry of the outlined or plain function, for a worksharing loop its region's
+	// Site is the call site of a worksharing loop: where the call that fetches its
+	// bounds returns to, __kmpc_for_static_init_* in code of clang, flang and icx,
+	// omp_get_thread_num in code of gcc and gfortran, where one call may serve
+	// several loops. Module -1: the region as a whole, outside such loops.
+	Site ident.Code `json:"site"`
+	// Runtime is "libgomp" or "libomp" for a worksharing loop.
+	Runtime string `json:"runtime,omitempty"`
+	// Schedule is "static" for an unchunked static loop; empty is not known, or another.
+	Schedule string `json:"schedule,omitempty"`
+	// Group > 0: in some execution no barrier came between the worksharing loops of
+	// this outlined function with the same number, so a thread may rely on having
+	// the same iterations in them: they must be permuted alike.
+	Group int `json:"group,omitempty"`
+	// Invocations counts the instances of a worksharing loop, at rank 0 of the team.
+	Invocations uint64 `json:"invocations,omitempty"`
+	// Sweep is the length of its runs of consecutive instances without an instance
+	// of another loop between; 0 if it varies.
+	Sweep uint64 `json:"sweep,omitempty"`
 	// Function is the source function that contains the loop ("sweep_x"), or the
 	// function itself.
 	Function string `json:"function,omitempty"`
@@ -142,24 +161,11 @@ type Region struct {
 	// dynamic and guided, tasks, sections, teams inside teams): which thread made
 	// which of its accesses is chance and differs from run to run.
 	Dynamic bool `json:"dynamic,omitempty"`
-	// Site is the worksharing loop of a Loop: the return address of the call that
-	// fetches its bounds, __kmpc_for_static_init_* (libomp) or omp_get_thread_num
-	// (libgomp, where one call may serve several loops of the outlined function).
-	// Module -1 is the region as a whole, outside worksharing loops of known site.
-	Site ident.Code `json:"site"`
-	// Runtime is "libgomp" or "libomp"; empty where Site is none.
-	Runtime string `json:"runtime,omitempty"`
-	// Schedule is "static" for an unchunked static loop, empty for another or
-	// where it is not known.
-	Schedule string `json:"schedule,omitempty"`
-	// Group > 0: the loops of one outlined function with an equal Group had no
-	// barrier between them in some execution, so they must be permuted alike.
-	Group int `json:"group,omitempty"`
-	// Invocations is the instances of the loop, counted at rank 0.
-	Invocations uint64 `json:"invocations,omitempty"`
-	// Sweep is the length of its runs of consecutive instances without an instance
-	// of another loop between; 0 if it varies.
-	Sweep uint64 `json:"sweep,omitempty"`
+}
+
+// Worksharing reports whether r is a worksharing loop of known site.
+func (r *Region) Worksharing() bool {
+	return r.Kind == Loop && r.Site.Module >= 0 && r.Site.Offset != 0
 }
 
 // Thread is one rank on one CPU. A thread that is pinned elsewhere during the

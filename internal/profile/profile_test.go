@@ -144,7 +144,7 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{"elf", []byte("\x7fELF and more"), ErrForeign, "numaopt profile"},
 		{"perf.data", bytes.Repeat([]byte("PERFILE2"), 100), ErrForeign, "not a numaopt profile"},
-		{"newer", newer, ErrVersion, "format 2, this numaopt reads up to 1"},
+		{"newer", newer, ErrVersion, "format 3, this numaopt reads up to 2"},
 		{"newer and short", newer[:len(magic)+4], ErrVersion, "update numaopt"},
 		{"length", huge, ErrDamaged, "prefix"},
 		{"longer", append(bytes.Clone(file), 0), ErrDamaged, "1 bytes too many"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/topo"
 )
 
@@ -120,6 +121,15 @@ func readHeader(section []byte, p *Profile) error {
 		return &FormatError{Part: "header", Err: fmt.Errorf("%w: %w", ErrDamaged, err)}
 	}
 	return nil
+}
+
+// UnmarshalJSON fills in what version 1 did not have.
+func (r *Region) UnmarshalJSON(text []byte) error {
+	type plain Region
+	p := plain{Site: ident.Code{Module: -1}}
+	err := json.Unmarshal(text, &p)
+	*r = Region(p)
+	return err
 }
 
 // newUnpacker bounds what a frame may claim before it has shown its data; Write

@@ -1,6 +1,9 @@
 package runfile
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check reports the first rule of the format that r breaks.
 func (r Run) Check() error {
@@ -36,30 +39,24 @@ func (r Run) Check() error {
 // checkLoop reports the first rule that l breaks.
 func (r Run) checkLoop(l Loop) error {
 	switch {
-	case l.Runtime != KMP && l.Runtime != GOMP:
-		return fmt.Errorf("runtime %q is not kmp or gomp", l.Runtime)
-	case l.Module < 0 || l.Module >= len(r.Modules) || l.Offset == 0:
-		return fmt.Errorf("call site %#x in module %d of %d", l.Offset, l.Module, len(r.Modules))
-	case l.Schedule != LoopInverse && l.Schedule != LoopNodes:
+	case l.Runtime != GOMP && l.Runtime != KMP:
+		return fmt.Errorf("runtime %q is not gomp or kmp", l.Runtime)
+	case l.Module < 0 || l.Module >= len(r.Modules):
+		return fmt.Errorf("call site in module %d of %d", l.Module, len(r.Modules))
+	case l.Offset == 0:
+		return fmt.Errorf("no call site")
+	case l.Schedule != Inverse && l.Schedule != ByNodes:
 		return fmt.Errorf("schedule %q is not inverse or nodes", l.Schedule)
-	case l.Schedule == LoopInverse && len(l.Nodes) > 0:
-		return fmt.Errorf("schedule inverse with nodes %v", l.Nodes)
-	case l.Schedule == LoopNodes && !permutes(l.Nodes, len(r.Nodes)):
-		return fmt.Errorf("nodes %v are not the %d nodes, each once", l.Nodes, len(r.Nodes))
+	case (l.Schedule == ByNodes) != (len(l.Nodes) > 0):
+		return fmt.Errorf("schedule %s and %d nodes do not fit", l.Schedule, len(l.Nodes))
+	}
+	sorted := slices.Sorted(slices.Values(l.Nodes))
+	for n, node := range sorted {
+		if node != n || len(sorted) != len(r.Nodes) {
+			return fmt.Errorf("nodes %v are not those of the machine, 0 to %d, each once", l.Nodes, len(r.Nodes)-1)
+		}
 	}
 	return nil
-}
-
-// permutes reports whether list holds each of 0 to n-1 once.
-func permutes(list []int, n int) bool {
-	seen := make([]bool, n)
-	for _, x := range list {
-		if x < 0 || x >= n || seen[x] {
-			return false
-		}
-		seen[x] = true
-	}
-	return len(list) == n
 }
 
 // checkObject reports the first rule that o breaks.

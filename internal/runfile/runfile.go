@@ -136,36 +136,33 @@ type Object struct {
 	Symbol *Symbol // names a Global
 }
 
-// LoopRuntime is whose call fetches the bounds of a loop.
+// LoopRuntime is whose entry a worksharing loop asks for its bounds.
 type LoopRuntime string
 
-// The runtimes: __kmpc_for_static_init_* and omp_get_thread_num.
+// The runtimes.
 const (
-	KMP  LoopRuntime = "kmp"
-	GOMP LoopRuntime = "gomp"
+	GOMP LoopRuntime = "gomp" // omp_get_thread_num in code of gcc and gfortran
+	KMP  LoopRuntime = "kmp"  // __kmpc_for_static_init_* in code of clang, flang and icx
 )
 
-// LoopSchedule is how the chunks of a loop are permuted.
+// LoopSchedule is which thread takes which chunk of an unchunked static loop.
 type LoopSchedule string
 
 // The schedules.
 const (
-	LoopInverse LoopSchedule = "inverse"
-	LoopNodes   LoopSchedule = "nodes"
+	Inverse LoopSchedule = "inverse" // thread t of T takes chunk T-1-t
+	ByNodes LoopSchedule = "nodes"   // threads of node n take the chunks of those of node Nodes[n]
 )
 
-// Loop is one worksharing loop whose chunks other threads take than OpenMP's
-// unchunked static schedule says.
+// Loop is one worksharing loop whose chunks go to other threads.
 type Loop struct {
-	ID      int // as summary lines name it
-	Name    string
-	Runtime LoopRuntime
-	Module  int    // index in Run.Modules
-	Offset  uint64 // ELF virtual address: return address of the call for its bounds
-	// Schedule is LoopInverse or LoopNodes. Of T threads t takes chunk T-1-t, or
-	// where it is thread i of node n chunk Nodes[n]*(T/len(Nodes))+i.
+	ID       int // as summary lines name it
+	Name     string
+	Runtime  LoopRuntime
+	Module   int    // index in Run.Modules
+	Offset   uint64 // ELF virtual address that the call for its bounds returns to
 	Schedule LoopSchedule
-	Nodes    []int
+	Nodes    []int // for ByNodes: all node ordinals, each once
 }
 
 // Run is one run file.

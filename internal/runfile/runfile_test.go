@@ -44,6 +44,9 @@ var runs = map[string]Run{
 			{ID: 5, Name: "v in flow", Kind: Global, Rank: -1, Count: 1, MinBytes: 4096, MaxBytes: 4096,
 				Policy: PolicyBind, Node: 1, Symbol: &Symbol{1, 0x9000, 4096}},
 		}}),
+	"loops": machine(Run{Mode: Apply, System: Linux, Modules: []Module{{"ab", "/home/me/app"}, {"", "/home/me/libl.so"}},
+		Loops: []Loop{{ID: 0, Name: "lu.c:88 (blts)", Runtime: KMP, Module: 0, Offset: 0x1234, Schedule: Inverse},
+			{ID: 3, Name: "ft.f90:7 (fft)", Runtime: GOMP, Module: 1, Offset: 0x88, Schedule: ByNodes, Nodes: []int{1, 0}}}}),
 	"long-map": machine(Run{Mode: Apply, System: Linux, Modules: []Module{{"ab", "/home/me/app"}},
 		Objects: []Object{{ID: 0, Name: "scattered", Kind: Heap, Rank: -1, Count: 1, MinBytes: 4096, MaxBytes: 1 << 30,
 			Policy: PolicyPages, Frames: [][]Span{{{0, 0xff, 0x100}}}, Map: alternate(3000)}}}),
@@ -100,6 +103,30 @@ func TestCheck(t *testing.T) {
 	} {
 		r := clone(runs["apply"])
 		c.breaks(&r)
+		if err := Write(&bytes.Buffer{}, r); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.want, err)
+		}
+	}
+}
+
+func TestCheckLoop(t *testing.T) {
+	for _, c := range []struct {
+		want   string
+		breaks func(*Loop)
+	}{
+		{"runtime", func(l *Loop) { l.Runtime = "libomp" }},
+		{"module 2 of 2", func(l *Loop) { l.Module = 2 }},
+		{"no call site", func(l *Loop) { l.Offset = 0 }},
+		{"schedule", func(l *Loop) { l.Schedule = "reverse" }},
+		{"0 nodes", func(l *Loop) { l.Nodes = nil }},
+		{"2 nodes", func(l *Loop) { l.Schedule = Inverse }},
+		{"each once", func(l *Loop) { l.Nodes = []int{1, 1} }},
+		{"each once", func(l *Loop) { l.Nodes = []int{0} }},
+		{"each once", func(l *Loop) { l.Nodes = []int{0, 2} }},
+	} {
+		r := runs["loops"]
+		r.Loops = append([]Loop{}, r.Loops...)
+		c.breaks(&r.Loops[1])
 		if err := Write(&bytes.Buffer{}, r); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.want, err)
 		}
