@@ -380,6 +380,25 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// libgomp does not know the schedule of a loop; that its thread number reaches
+// bounds alone is enough.
+func TestLibgomp(t *testing.T) {
+	for _, c := range []struct {
+		refuse map[int]string
+		want   string
+	}{{nil, ""}, {map[int]string{3: "", 4: "", 5: "", 6: ""}, "buts static-inverse"}, {map[int]string{6: "stored"}, ""}} {
+		s := lu(4, 2, 400)
+		for i := 3; i <= 6; i++ {
+			s.Regions[i].Runtime, s.Regions[i].Schedule = "libgomp", ""
+		}
+		opt := DefaultOptions()
+		opt.Refuse = c.refuse
+		if got := schedules(build(t, s.Profile, opt).Plan); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.refuse, got, c.want)
+		}
+	}
+}
+
 // What is a thread's own stays with the thread.
 func TestThreadsOwn(t *testing.T) {
 	s := lu(4, 2, 400)

@@ -116,9 +116,11 @@ type Options struct {
 	// ScheduleGain is the smallest saving, as a share in [0,1] of the accesses in
 	// loops that are permuted alike, for which they are; as PageGain.
 	ScheduleGain float64
-	// Refuse names loops, by region, that must stay static, and why: those of
-	// libgomp of which the program's code does more with the thread number than
-	// computing bounds.
+	// Refuse is by region why a loop must stay static, for those that somebody looked
+	// at: in gcc's code the thread number may reach more than the bounds of loops. An
+	// empty reason says that it does not; then a loop of libgomp, whose runtime does
+	// not know its schedule, can be permuted: what thread t did another does,
+	// whether its chunks are one or many.
 	Refuse map[int]string
 	// Apart tells of a region whether a barrier frees its loop from the others of
 	// its outlined function, because no thread keeps data of its own from one to

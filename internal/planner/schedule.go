@@ -142,12 +142,13 @@ func (d *demand) byChance() []bool {
 func (d *demand) refusal(i, team int, chance bool) string {
 	r := &d.p.Regions[i]
 	all := cpus(d.p)
+	why, looked := d.opt.Refuse[i]
 	switch {
-	case d.opt.Refuse[i] != "":
-		return d.opt.Refuse[i]
+	case why != "":
+		return why
 	case r.Dynamic:
 		return "it hands out its work dynamically"
-	case r.Schedule != "static":
+	case r.Schedule != "static" && !(looked && r.Runtime == "libgomp"):
 		return "its schedule is chunked, or not known"
 	case chance:
 		return "other threads do its work in each run"
