@@ -20,8 +20,10 @@ type demand struct {
 	// flows the other part as profiled, see schedule.go.
 	use, base []uint64
 	flows     []flow
-	loops     *loops
-	ofThread  []bool // by object, see ownObjects
+	// wide is base of all accesses that leave a core's own caches.
+	wide     []uint64
+	loops    *loops
+	ofThread []bool // by object, see ownObjects
 	// schedules is by group of loops; nil is static everywhere.
 	schedules []schedule
 	verdict   []string // by group of loops: why its schedule is what it is
@@ -88,6 +90,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 // count fills base, flows and known from the rows of the regions in; nil is all.
 func (d *demand) count(in []bool, allLevels bool) {
 	d.allLevels = allLevels
+	d.wide = make([]uint64, d.n*len(d.p.Pages))
 	d.use, d.serial, d.known = make([]uint64, d.n*len(d.p.Pages)), make([]uint64, d.n*len(d.p.Pages)), 0
 	d.drift, d.luck, d.dealt = make([]int64, len(d.p.Pages)), make([]uint64, len(d.p.Pages)), make([]uint64, len(d.p.Regions))
 	serial := access.SerialCode(d.p)
@@ -100,10 +103,20 @@ func (d *demand) count(in []bool, allLevels bool) {
 	moving := newMoving(d, in)
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
-		if !d.counts(r) || in != nil && !in[r.Region] {
+		if in != nil && !in[r.Region] {
 			continue
 		}
 		node, home, count := int(d.p.Threads[r.Thread].Node), d.p.Pages[r.Page].Home, r.Count*d.grain
+		var beyond uint64
+		if wide(r) {
+			beyond = count
+		}
+		if !d.counts(r) {
+			if beyond > 0 && !moving.add(r, 0, beyond) {
+				d.wide[r.Page*d.n+node] += beyond
+			}
+			continue
+		}
 		if home != topo.Unknown {
 			d.known += count
 		}
@@ -112,9 +125,10 @@ func (d *demand) count(in []bool, allLevels bool) {
 			dealt.add(r, node, count-sure)
 			count = sure
 		}
-		if moving.add(r, count) {
+		if moving.add(r, count, beyond) {
 			continue
 		}
+		d.wide[r.Page*d.n+node] += beyond
 		d.use[r.Page*d.n+node] += count
 		if serial(r) {
 			d.serial[r.Page*d.n+node] += count

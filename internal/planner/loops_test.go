@@ -399,6 +399,36 @@ func TestLibgomp(t *testing.T) {
 	}
 }
 
+// All nodes use a page alike; the one at home finds it in its LLC and makes fewer
+// DRAM accesses. That does not move with the chunks.
+func TestCachedAtHome(t *testing.T) {
+	for _, hits := range []uint64{0, 1000} {
+		s := newSweeps(4, 2)
+		a, b, u := s.loop("a"), s.loop("b"), s.array("u", 400)
+		s.sweep(a, u, s.up)
+		for page := range 400 {
+			home := page / 100
+			for n := range 4 {
+				switch n {
+				case home: // cached
+					s.Rows = append(s.Rows, profile.Row{Page: page, Thread: 2 * n, Region: b, Level: profile.LLC, Count: hits})
+				case (home + 1) % 4:
+					s.touch(b, 2*n, page, 1000) // all of it, before others put it into an LLC
+				default:
+					s.touch(b, 2*n, page, 400)
+				}
+			}
+		}
+		want := "a nodes [3 0 1 2]"
+		if hits > 0 {
+			want = ""
+		}
+		if got := schedules(build(t, s.Profile, DefaultOptions()).Plan); got != want {
+			t.Errorf("%d hits: got %q, want %q", hits, got, want)
+		}
+	}
+}
+
 // What is a thread's own stays with the thread.
 func TestThreadsOwn(t *testing.T) {
 	s := lu(4, 2, 400)
@@ -496,7 +526,7 @@ func TestExhaustive(t *testing.T) {
 			s.touch(loops[rng.IntN(len(loops))], rng.IntN(s.team), rng.IntN(len(s.Pages)), uint64(1+rng.IntN(1000)))
 		}
 		opt := DefaultOptions()
-		opt.MinDRAM, opt.PageGain, opt.ScheduleGain, opt.MinGain = 0, 0, 0, 0
+		opt.MinDRAM, opt.PageGain, opt.ScheduleGain, opt.MinGain = 0, 0, 0, 0 // nothing is pruned
 		d, err := newDemand(s.Profile, opt)
 		if err != nil {
 			t.Fatal(err)
@@ -555,8 +585,8 @@ func TestAssignment(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	flows := []flow{{2, 1, 0, 5}, {0, 0, 1, 1}, {2, 0, 1, 7}, {2, 1, 0, 6}, {0, 0, 0, 2}, {0, 0, 1, 3}}
-	want := []flow{{0, 0, 0, 2}, {0, 0, 1, 4}, {2, 0, 1, 7}, {2, 1, 0, 11}}
+	flows := []flow{{2, 1, 0, 5, 6}, {0, 0, 1, 1, 1}, {2, 0, 1, 7, 7}, {2, 1, 0, 6, 7}, {0, 0, 0, 2, 2}, {0, 0, 1, 3, 3}}
+	want := []flow{{0, 0, 0, 2, 2}, {0, 0, 1, 4, 4}, {2, 0, 1, 7, 7}, {2, 1, 0, 11, 13}}
 	if got := merge(flows, 4); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

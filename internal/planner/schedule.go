@@ -380,6 +380,8 @@ type flow struct {
 	page         uint32
 	group, class uint16
 	count        uint64
+	// wide is all that leave a core's own caches, see search.real.
+	wide uint64
 }
 
 // merge sorts flows by page, group and class and adds up equal ones; pages is how
@@ -412,6 +414,7 @@ func merge(flows []flow, pages int) []flow {
 		for _, f := range page {
 			if last := len(out) - 1; last >= start && out[last].group == f.group && out[last].class == f.class {
 				out[last].count += f.count
+				out[last].wide += f.wide
 			} else {
 				out = append(out, f)
 			}
@@ -433,21 +436,25 @@ type moving struct {
 func newMoving(d *demand, in []bool) *moving {
 	n := 0
 	for i := range d.p.Rows {
-		if r := &d.p.Rows[i]; d.loops.of[r.Region] >= 0 && d.counts(r) && (in == nil || in[r.Region]) {
+		if r := &d.p.Rows[i]; d.loops.of[r.Region] >= 0 && (d.counts(r) || wide(r)) && (in == nil || in[r.Region]) {
 			n++
 		}
 	}
 	return &moving{l: d.loops, ofThread: d.ofThread, p: d.p, flows: make([]flow, 0, n)}
 }
 
-// add takes count accesses of r; false where they stay with their thread.
-func (m *moving) add(r *profile.Row, count uint64) bool {
+// wide reports whether the accesses of r leave the caches of a core.
+func wide(r *profile.Row) bool { return r.Level >= profile.LLC }
+
+// add takes accesses of r, count that count and those that are wide; false where
+// they stay with their thread.
+func (m *moving) add(r *profile.Row, count, wide uint64) bool {
 	g := m.l.of[r.Region]
 	if g < 0 || m.ofThread[m.p.Pages[r.Page].Object] {
 		return false
 	}
 	m.l.groups[g].all += count
-	m.flows = append(m.flows, flow{uint32(r.Page), uint16(g), uint16(m.l.class[r.Thread]), count})
+	m.flows = append(m.flows, flow{uint32(r.Page), uint16(g), uint16(m.l.class[r.Thread]), count, wide})
 	return true
 }
 

@@ -415,8 +415,42 @@ func (s *search) loss(x *state, g int) uint64 {
 	return static - min(static, now)
 }
 
-// prune leaves groups static for which permuting saves next to nothing, the
-// lightest first.
+// real reports whether what x saves by permuting group g, loss, is more than what
+// the caches happen to hold. Where all nodes use a page alike, the one that used it
+// last before finds it in its LLC and makes the fewest DRAM accesses to it; that
+// stays with the node and does not go with the chunk. So at least half of the
+// saving must be one of all accesses that leave a core's own caches.
+func (s *search) real(x *state, g int, loss uint64) bool {
+	if s.d.allLevels {
+		return true
+	}
+	static := slices.Clone(x.to)
+	static[g] = s.d.loops.targets(schedule{})
+	var saved int64
+	for _, k := range s.byGroup[g] {
+		saved += s.near(k, x.to) - s.near(k, static)
+	}
+	return 2*saved >= int64(loss)
+}
+
+// near is the accesses to page k that leave a core's own caches and find it on
+// their node, with chunks run where to says and the page where place says.
+func (s *search) near(k int, to [][]int) int64 {
+	home, _ := s.place(k, to)
+	if home < 0 {
+		return 0
+	}
+	n := s.d.wide[s.pages[k].page*s.d.n+home]
+	for i := range s.pages[k].flows {
+		if f := &s.pages[k].flows[i]; to[f.group][f.class] == home {
+			n += f.wide
+		}
+	}
+	return int64(n)
+}
+
+// prune leaves groups static for which permuting saves next to nothing, or only
+// what the caches hold, the lightest first.
 func (s *search) prune(x *state) *state {
 	order := make([]int, len(s.byGroup))
 	for g := range order {
@@ -425,7 +459,10 @@ func (s *search) prune(x *state) *state {
 	all := func(g int) uint64 { return s.d.loops.groups[g].all }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(all(a), all(b)) })
 	for _, g := range order {
-		if !x.choice[g].static() && float64(s.loss(x, g)) < max(s.d.worth(), s.d.opt.ScheduleGain*float64(all(g))) {
+		if x.choice[g].static() {
+			continue
+		}
+		if loss := s.loss(x, g); float64(loss) < max(s.d.worth(), s.d.opt.ScheduleGain*float64(all(g))) || !s.real(x, g, loss) {
 			x = s.with(x, g, schedule{})
 		}
 	}
