@@ -73,6 +73,57 @@ func TestPlanToFile(t *testing.T) {
 	}
 }
 
+// twoWays is u swept up and down by two loops.
+func twoWays() *profile.Profile {
+	half := func(s string) string { return strings.Repeat(s+" | ", 7) + s }
+	p := profiletest.Draw(2, 1, "u heap: "+half("0 900 0 / 0 800")+" | "+half("1 0 900 / 800 0"))
+	for _, i := range []int{profiletest.Work, profiletest.Back} {
+		r := &p.Regions[i]
+		r.Site, r.Runtime, r.Schedule = r.Code, "libomp", "static"
+		r.Site.Offset += 0x40
+	}
+	return p
+}
+
+func TestPlanSchedules(t *testing.T) {
+	code, out, errs := planCase(t, twoWays(), "--explain")
+	if code != 0 {
+		t.Fatalf("exit status %d: %s", code, errs)
+	}
+	p, err := plan.Read(strings.NewReader(out))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	if len(p.Loops) != 1 || p.Loops[0].Name != "work.c:30 (back)" || p.Loops[0].Schedule != plan.StaticInverse {
+		t.Errorf("planned %+v", p.Loops)
+	}
+	for _, want := range []string{"static-inverse leaves 0.00 points of all accesses remote", "remote_dram_pct_pages_only: 47.06"} {
+		if !strings.Contains(strings.ToLower(strings.ReplaceAll(out, "\n# ", " ")), want) {
+			t.Errorf("the plan has no %q:\n%s", want, out)
+		}
+	}
+	for _, want := range []string{"47.1 % -> 0.0 % predicted (47.1 % with pages alone, 0.0 % with every page on its best node)", "0 entries, 1 loops", "next: numaopt apply",
+		"work.c:30 (back)  47.1 %  100.0 %  0.0 %  static-inverse  static-inverse leaves 0.00 points",
+		"leaves 0.00 points of all accesses remote, static 47.06; most in it are to u", "with the loops' schedules first touch places it right",
+		"work.c:20 (work)  52.9 %    0.0 %  0.0 %  static          nothing saves enough: static leaves 0.00"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("stderr has no %q:\n%s", want, errs)
+		}
+	}
+	_, out, errs = planCase(t, twoWays(), "--no-schedules")
+	if strings.Contains(out, "loops:") || !strings.Contains(errs, "47.1 % -> 47.1 % predicted") {
+		t.Errorf("without schedules:\n%s%s", out, errs)
+	}
+	p2 := twoWays()
+	p2.Regions[profiletest.Back].Code = p2.Regions[profiletest.Work].Code
+	if _, out, _ = planCase(t, p2); strings.Contains(out, "loops:") {
+		t.Errorf("loops of one region are told apart:\n%s", out)
+	}
+	if _, out, _ = planCase(t, p2, "--across-barriers"); !strings.Contains(out, "loops:") {
+		t.Errorf("across barriers:\n%s", out)
+	}
+}
+
 // TestPlanSchema holds a real plan against the schema that the command prints.
 func TestPlanSchema(t *testing.T) {
 	var schema, errs bytes.Buffer
