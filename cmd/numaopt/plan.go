@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -12,9 +13,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"numaopt/internal/bounds"
+	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/planner"
 	"numaopt/internal/profile"
+	"numaopt/internal/symbol"
 	"numaopt/internal/units"
 )
 
@@ -133,15 +137,70 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 
 // refusals says of loops of libgomp why they must stay static, by region: gcc asks
 // for the thread number once for all that an outlined function does with it, and
-// only its machine code says whether that is bounds of loops alone.
+// only its machine code says whether that is bounds of loops alone. An empty reason
+// says that somebody looked, and nothing is against it.
 func refusals(p *profile.Profile) map[int]string {
 	refuse := make(map[int]string)
+	code := make(map[int]judge) // by module
 	for i := range p.Regions {
-		if r := &p.Regions[i]; r.Worksharing() && r.Runtime == "libgomp" {
-			refuse[i] = "nobody looked whether gcc's code uses the thread number for bounds of loops alone; of a program built with clang it can be permuted"
+		r := &p.Regions[i]
+		if !r.Worksharing() || r.Runtime != "libgomp" {
+			continue
+		}
+		at := r.Site.Module
+		if code[at] == nil {
+			code[at] = profiledCode(&p.Modules[at])
+		}
+		refuse[i] = ""
+		if err := code[at](r.Site.Offset); err != nil {
+			refuse[i] = err.Error()
 		}
 	}
 	return refuse
+}
+
+// judge says why the result of the call of omp_get_thread_num that returns to an
+// address must not be changed; nil if it may be.
+type judge func(returns uint64) error
+
+// profiledCode judges calls in the file that m was when it was profiled, if that is
+// still there.
+func profiledCode(m *ident.Module) judge {
+	file, err := symbol.Open(m.Path)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("what gcc's code does with the thread number cannot be read: %w", err)
+	case m.BuildID == "":
+		err = fmt.Errorf("nobody knows whether %s is still the file that was profiled: profile it again", m.Path)
+	case file.BuildID() != m.BuildID:
+		err = fmt.Errorf("%s was rebuilt since the profile, so nobody can say what its code did with the thread number: profile it again", m.Path)
+	default:
+		return codeOf(file)
+	}
+	return func(uint64) error { return err }
+}
+
+// codeOf judges calls in file.
+func codeOf(file *symbol.Module) judge {
+	b, err := bounds.Open(file)
+	return func(returns uint64) error {
+		if err != nil {
+			return err
+		}
+		if v := b.Judge(returns); !v.Permutable {
+			return errors.New(v.Reason)
+		}
+		return nil
+	}
+}
+
+// permutableAt judges a call in the file at path.
+func permutableAt(path string, returns uint64) error {
+	file, err := symbol.Open(path)
+	if err != nil {
+		return err
+	}
+	return codeOf(file)(returns)
 }
 
 func writePlan(std *stdio, path string, p *plan.Plan) error {
