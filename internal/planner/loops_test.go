@@ -132,6 +132,13 @@ func TestSchedules(t *testing.T) {
 			s.sweep(s.loop("l3"), 0, s.down)
 			return s
 		}, "blts static-inverse; init static-inverse; rhs static-inverse", 42, 1},
+		{"the mirror image is better by a hair", func() *sweeps {
+			s := lu(4, 2, 400)
+			for page := range 100 { // the main thread uses the end, which would be on its node
+				s.touch(profiletest.Main, 0, 300+page, 60)
+			}
+			return s
+		}, "buts static-inverse", 24, 1},
 		{"a consumer on the next node", func() *sweeps {
 			s := newSweeps(4, 2)
 			a, b, u := s.loop("produce"), s.loop("consume"), s.array("u", 400)

@@ -144,14 +144,12 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 	return home, remote
 }
 
-// better reports whether a is to be preferred: fewer remote accesses, or about as
-// many with fewer loops permuted.
+// better reports whether a is to be preferred: fewer remote accesses, where each
+// access in a loop that is permuted counts for Options.ScheduleGain of one. Of two
+// ways of which one is the other's mirror image, that is the one that permutes less.
 func (s *search) better(a, b *state) bool {
-	near := s.d.pointsOf(s.d.opt.MinGain)
-	if a.moved < b.moved {
-		return a.remote <= b.remote+near
-	}
-	return a.remote+near < b.remote || a.moved == b.moved && a.remote < b.remote
+	cost := func(x *state) float64 { return float64(x.remote) + s.d.opt.ScheduleGain*float64(x.moved) }
+	return cost(a) < cost(b)
 }
 
 // run finds the best schedules, by group.
