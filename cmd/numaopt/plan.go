@@ -228,11 +228,11 @@ func summarizePlan(w io.Writer, path string, r *planner.Result) error {
 	}
 	alone, loops := "", ""
 	if n := len(r.Plan.Loops); n > 0 {
-		alone, loops = units.FormatPercent(r.PagesOnly.RemotePct())+" with pages alone, ", fmt.Sprintf(", %d loops", n)
+		alone, loops = units.FormatPercent(r.PagesOnly.RemotePct())+" with pages alone, ", ", "+plural(n, "loop", "loops")
 	}
-	fmt.Fprintf(&b, "remote %s %s -> %s predicted (%s%s with every page on its best node), controller imbalance %.2f -> %.2f, %d entries%s\n", what,
+	fmt.Fprintf(&b, "remote %s %s -> %s predicted (%s%s with every page on its best node), controller imbalance %.2f -> %.2f, %s%s\n", what,
 		units.FormatPercent(r.Before.RemotePct()), units.FormatPercent(r.After.RemotePct()), alone, units.FormatPercent(r.Best.RemotePct()),
-		r.Before.Imbalance(), r.After.Imbalance(), len(r.Plan.Objects), loops)
+		r.Before.Imbalance(), r.After.Imbalance(), plural(len(r.Plan.Objects), "entry", "entries"), loops)
 	for _, note := range r.Plan.Notes[len(r.Warnings):] {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}
@@ -251,6 +251,13 @@ func summarizePlan(w io.Writer, path string, r *planner.Result) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // explainFrom is the share in per cent of the accesses from which an object that
