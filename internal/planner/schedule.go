@@ -531,9 +531,6 @@ func (d *demand) toucher(i int) (group, class int) {
 	return d.loops.of[pg.Region], d.loops.class[pg.Thread]
 }
 
-// pointsOf is points of all accesses, in accesses.
-func (d *demand) pointsOf(points float64) uint64 { return uint64(points / 100 * float64(d.known)) }
-
 // loopShare is part of the accesses of a loop in words.
 func loopShare(part, all uint64) string {
 	return units.FormatPercent(units.Percent(float64(part), float64(all)))
