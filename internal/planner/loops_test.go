@@ -637,3 +637,36 @@ func TestMerge(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestSchedulesAndChance: a pool of threads whose work is guessed to be chance, beside
+// loops that change their schedule. Both figures count the loops as permuted.
+func TestSchedulesAndChance(t *testing.T) {
+	s := lu(4, 2, 400)
+	pool := s.loop("pool", func(r *profile.Region) {
+		*r = profile.Region{Kind: profile.Function, Name: "serial in pool", Function: "pool", Code: r.Code, Site: ident.Code{Module: -1}}
+	})
+	w := s.array("w", 256)
+	first := slices.IndexFunc(s.Pages, func(g profile.Page) bool { return g.Object == w })
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 256 {
+		s.touch(profiletest.Main, 0, first+i, 1)
+		s.touch(pool, 1+rng.IntN(7), first+i, 1000)
+	}
+	r := build(t, s.Profile, DefaultOptions())
+	if got := schedules(r.Plan); got != "buts static-inverse" {
+		t.Errorf("schedules %q", got)
+	}
+	if len(r.Plan.Objects) != 1 || r.Plan.Objects[0].Name != "w" {
+		t.Errorf("placed %+v", r.Plan.Objects)
+	}
+	pct := func(what string, s Split, least, most float64) {
+		if x := s.RemotePct(); x < least || x > most {
+			t.Errorf("%s: %.2f %% remote, want %v to %v", what, x, least, most)
+		}
+	}
+	chance := 100 * 256.0 / (256 + 4*400) // of all accesses, 3/4 of them remote
+	pct("before", r.Before, 100*400.0/(256+4*400)+0.7*chance, 100)
+	pct("pages only", r.PagesOnly, 100*400.0/(256+4*400)+0.6*chance, 100)
+	pct("expected", r.After, 0.6*chance, 0.9*chance)
+	pct("the same work", r.Same, 0, 1)
+}
