@@ -38,8 +38,10 @@ func newApplyCmd(_ *stdio, run func(context.Context, applyOptions) error) *cobra
 		Short: "run a program with a plan in force",
 		Long: `apply runs an unmodified program with a plan in force: its threads are bound to
 CPUs, one each, and the pages of the plan's objects go to the nodes that the plan
-says, before the program first touches them. The plan is scaled to the nodes that
-this process may use; on one node the program runs as it is.
+says, before the program first touches them; chunks of the plan's loops go to other
+threads. The plan is scaled to the nodes that this process may use; on one node the
+program runs as it is. What is not found in this program is named, and the rest is
+applied.
 
 Input, output and exit status are the program's own. At its end one line per
 object on stderr, or JSON in the file of --summary, says what share of the pages
@@ -117,7 +119,7 @@ func resolvePlan(p *plan.Plan, opt applyOptions) (*launch.Result, error) {
 		Command: opt.command, Environ: os.Environ(), Topology: host,
 		System: runfile.Linux, Mode: runfile.Apply,
 		Bind: opt.bind, Mark: opt.mark, Only: opt.only, Summary: opt.summary,
-		MapCount: kernelNumber("vm/max_map_count"),
+		MapCount: kernelNumber("vm/max_map_count"), Permutable: permutableAt,
 	})
 	if err == nil && !res.OneNode && kernelNumber("kernel/numa_balancing") > 0 {
 		res.Warnings = append(res.Warnings, errors.New("kernel.numa_balancing is on: the kernel goes on moving the pages that the plan leaves alone (sysctl kernel.numa_balancing=0 ends that)"))

@@ -3,17 +3,22 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"numaopt/internal/bounds"
+	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/planner"
 	"numaopt/internal/profile"
+	"numaopt/internal/symbol"
 	"numaopt/internal/units"
 )
 
@@ -24,18 +29,28 @@ type planOptions struct {
 	output  string   // file name; "" or "-" is stdout
 	schema  bool
 	explain bool
-	planner planner.Options
+	// barriers says that barriers free the loops of a region from each other.
+	barriers bool
+	planner  planner.Options
 }
 
 func newPlanCmd(std *stdio, run func(context.Context, planOptions) error) *cobra.Command {
 	opt := planOptions{planner: planner.DefaultOptions()}
 	cmd := &cobra.Command{
 		Use:   "plan PROFILE [AGAIN...]",
-		Short: "decide which node each page should be on, and say why",
+		Short: "decide which node each page should be on, who runs which part of a loop, and say why",
 		Long: `plan turns a profile into a plan: which node each page of each object should be
 on (the node that makes most DRAM accesses to it, CGO'12 §2.3), in the simplest
 words that lose nothing: bind, x-wise, block-cyclic, interleave, or a page map.
 Objects that first touch places right already are left out.
+
+Loops that use the same pages in incompatible ways leave them remote wherever they
+are. Where that helps, plan also gives chunks of static OpenMP loops to other
+threads: backwards (static-inverse), or node by node (CGO'12 §4.2). It predicts what
+pages alone change, and pages with schedules; --no-schedules leaves it at pages.
+Loops of one parallel region are permuted alike, because a thread may keep data of
+its own from one to the next; --across-barriers says that this program does not, so
+that only loops without a barrier between are.
 
 A plan is a YAML file to be read, reviewed in a diff, and edited; each entry says
 why it is there and what it is predicted to change. What no placement can help is
@@ -52,7 +67,8 @@ one of which most pages have none is warned of.
 		Example: `  numaopt plan app.nprof -o app.plan.yaml
   numaopt plan app.nprof --only solve -o app.plan.yaml   # for the computation, not its set-up
   numaopt plan app.nprof app-2.nprof -o app.plan.yaml    # place what is the same in two runs
-  numaopt plan app.nprof --explain > app.plan.yaml       # a line for every object on stderr`,
+  numaopt plan app.nprof --no-schedules > app.plan.yaml  # pages only
+  numaopt plan app.nprof --explain > app.plan.yaml       # a line for every object and loop on stderr`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case opt.schema && len(args) > 0:
@@ -66,6 +82,9 @@ one of which most pages have none is warned of.
 			if len(args) > 0 {
 				opt.profile, opt.again = args[0], args[1:]
 			}
+			if opt.barriers {
+				opt.planner.Apart = func(int) bool { return true }
+			}
 			if g := opt.planner.MinGain; !(g >= 0 && g <= 100) {
 				return usagef("--min-gain %v is not from 0 to 100 points", g)
 			}
@@ -76,7 +95,9 @@ one of which most pages have none is warned of.
 	f.StringVarP(&opt.output, "output", "o", "", "write the plan to `FILE` (default stdout)")
 	f.StringSliceVar(&opt.planner.Only, "only", nil, "plan for these loops or functions only: `NAME` or FILE:LINE, as in the report")
 	f.Float64Var(&opt.planner.MinGain, "min-gain", opt.planner.MinGain, "leave out what saves fewer `POINTS` of the DRAM accesses")
-	f.BoolVar(&opt.explain, "explain", false, "say for every object what was decided and why, on stderr")
+	f.BoolVar(&opt.planner.NoSchedules, "no-schedules", false, "place pages only, and leave all loops as OpenMP makes them")
+	f.BoolVar(&opt.barriers, "across-barriers", false, "loops of one parallel region may get different schedules where a barrier separates them: no thread keeps data of its own (threadprivate, on its stack, by its number) from one to the next")
+	f.BoolVar(&opt.explain, "explain", false, "say for every object and loop what was decided and why, on stderr")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of plans and exit")
 	return cmd
 }
@@ -86,6 +107,8 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		_, err := std.out.Write(plan.Schema)
 		return err
 	}
+	// Most of what a plan is made of stays live, and large profiles are gigabytes.
+	debug.SetGCPercent(50)
 	p, sum, err := profile.ReadFileSum(opt.profile)
 	if err != nil {
 		return err
@@ -98,6 +121,7 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		}
 		opt.planner.Again = append(opt.planner.Again, planner.Further{File: path, Checksum: sum, Profile: again})
 	}
+	opt.planner.Refuse = refusals(p)
 	r, err := planner.Build(p, opt.planner)
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
@@ -109,6 +133,74 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		explainPlan(std.err, r)
 	}
 	return summarizePlan(std.err, opt.output, r)
+}
+
+// refusals says of loops of libgomp why they must stay static, by region: gcc asks
+// for the thread number once for all that an outlined function does with it, and
+// only its machine code says whether that is bounds of loops alone. An empty reason
+// says that somebody looked, and nothing is against it.
+func refusals(p *profile.Profile) map[int]string {
+	refuse := make(map[int]string)
+	code := make(map[int]judge) // by module
+	for i := range p.Regions {
+		r := &p.Regions[i]
+		if !r.Worksharing() || r.Runtime != "libgomp" {
+			continue
+		}
+		at := r.Site.Module
+		if code[at] == nil {
+			code[at] = profiledCode(&p.Modules[at])
+		}
+		refuse[i] = ""
+		if err := code[at](r.Site.Offset); err != nil {
+			refuse[i] = err.Error()
+		}
+	}
+	return refuse
+}
+
+// judge says why the result of the call of omp_get_thread_num that returns to an
+// address must not be changed; nil if it may be.
+type judge func(returns uint64) error
+
+// profiledCode judges calls in the file that m was when it was profiled, if that is
+// still there.
+func profiledCode(m *ident.Module) judge {
+	file, err := symbol.Open(m.Path)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("what gcc's code does with the thread number cannot be read: %w", err)
+	case m.BuildID == "":
+		err = fmt.Errorf("nobody knows whether %s is still the file that was profiled: profile it again", m.Path)
+	case file.BuildID() != m.BuildID:
+		err = fmt.Errorf("%s was rebuilt since the profile, so nobody can say what its code did with the thread number: profile it again", m.Path)
+	default:
+		return codeOf(file)
+	}
+	return func(uint64) error { return err }
+}
+
+// codeOf judges calls in file.
+func codeOf(file *symbol.Module) judge {
+	b, err := bounds.Open(file)
+	return func(returns uint64) error {
+		if err != nil {
+			return err
+		}
+		if v := b.Judge(returns); !v.Permutable {
+			return errors.New(v.Reason)
+		}
+		return nil
+	}
+}
+
+// permutableAt judges a call in the file at path.
+func permutableAt(path string, returns uint64) error {
+	file, err := symbol.Open(path)
+	if err != nil {
+		return err
+	}
+	return codeOf(file)(returns)
 }
 
 func writePlan(std *stdio, path string, p *plan.Plan) error {
@@ -134,9 +226,13 @@ func summarizePlan(w io.Writer, path string, r *planner.Result) error {
 	if r.AllLevels {
 		what = "accesses"
 	}
-	fmt.Fprintf(&b, "remote %s %s -> %s predicted (%s with every page on its best node), controller imbalance %.2f -> %.2f, %d entries\n", what,
-		units.FormatPercent(r.Before.RemotePct()), units.FormatPercent(r.After.RemotePct()), units.FormatPercent(r.Best.RemotePct()),
-		r.Before.Imbalance(), r.After.Imbalance(), len(r.Plan.Objects))
+	alone, loops := "", ""
+	if n := len(r.Plan.Loops); n > 0 {
+		alone, loops = units.FormatPercent(r.PagesOnly.RemotePct())+" with pages alone, ", ", "+plural(n, "loop", "loops")
+	}
+	fmt.Fprintf(&b, "remote %s %s -> %s predicted (%s%s with every page on its best node), controller imbalance %.2f -> %.2f, %s%s\n", what,
+		units.FormatPercent(r.Before.RemotePct()), units.FormatPercent(r.After.RemotePct()), alone, units.FormatPercent(r.Best.RemotePct()),
+		r.Before.Imbalance(), r.After.Imbalance(), plural(len(r.Plan.Objects), "entry", "entries"), loops)
 	for _, note := range r.Plan.Notes[len(r.Warnings):] {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}
@@ -148,7 +244,7 @@ func summarizePlan(w io.Writer, path string, r *planner.Result) error {
 	if len(r.Plan.From.Command) > 0 {
 		command = quote(r.Plan.From.Command)
 	}
-	if len(r.Plan.Objects) == 0 {
+	if len(r.Plan.Objects)+len(r.Plan.Loops) == 0 {
 		b.WriteString("nothing to apply: the plan only binds the threads\n")
 	} else {
 		fmt.Fprintf(&b, "next: numaopt apply %[1]s -- %[2]s\n   or numaopt lab --topology %[3]s --plan %[1]s -- %[2]s\n", file, command, r.Plan.From.Topology)
@@ -157,28 +253,45 @@ func summarizePlan(w io.Writer, path string, r *planner.Result) error {
 	return err
 }
 
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // explainFrom is the share in per cent of the accesses from which an object that
-// is not placed has a line of its own.
+// is not placed, or a loop that stays static, has a line of its own.
 const explainFrom = 0.01
 
-// explainPlan is a table of what became of every object.
+// explainPlan is tables of what became of every object and every loop.
 func explainPlan(w io.Writer, r *planner.Result) {
+	explainObjects(w, r)
+	if len(r.Loops) > 0 {
+		fmt.Fprintln(w)
+		explainLoops(w, r)
+	}
+}
+
+// explanation is an empty table, with the columns right from the first to the last
+// of two numbers aligned to the right.
+func explanation(w io.Writer, first, last int, header ...any) table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.Style().Format.Header = text.FormatDefault
-	t.AppendHeader(table.Row{"object", "kind", "size", "share", "before", "after", "best", "placed", "because"})
-	right := func(n int) table.ColumnConfig {
-		return table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight}
+	t.AppendHeader(header)
+	var columns []table.ColumnConfig
+	for n := first; n <= last; n++ {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
-	t.SetColumnConfigs([]table.ColumnConfig{right(3), right(4), right(5), right(6), right(7)})
-	pct := func(part, whole uint64) string {
-		if whole == 0 {
-			return "-"
-		}
-		return units.FormatPercent(units.Percent(float64(part), float64(whole)))
-	}
+	t.SetColumnConfigs(columns)
+	return t
+}
+
+func explainObjects(w io.Writer, r *planner.Result) {
+	t := explanation(w, 3, 7, "object", "kind", "size", "share", "before", "after", "best", "placed", "because")
 	rest := 0
 	for _, d := range r.Decisions {
 		if d.Place == "" && units.Percent(float64(d.Accesses), float64(r.Before.Known)) < explainFrom {
@@ -193,13 +306,40 @@ func explainPlan(w io.Writer, r *planner.Result) {
 		if place == "" {
 			place = "first touch"
 		}
-		t.AppendRow(table.Row{name, d.Kind, d.Bytes, pct(d.Accesses, r.Before.Known),
-			pct(d.Before, d.Accesses), pct(d.After, d.Accesses), pct(d.Best, d.Accesses), place, d.Reason})
+		t.AppendRow(table.Row{name, d.Kind, d.Bytes, share(d.Accesses, r.Before.Known),
+			share(d.Profiled, d.Accesses), share(d.After, d.Accesses), share(d.Best, d.Accesses), place, d.Reason})
 	}
 	t.Render()
-	if rest > 0 {
-		fmt.Fprintf(w, " and %d with less than %v %% of the accesses each, left to first touch\n", rest, explainFrom)
+	explainRest(w, rest, "left to first touch")
+}
+
+func explainLoops(w io.Writer, r *planner.Result) {
+	t := explanation(w, 2, 4, "loop", "share", "before", "after", "schedule", "because")
+	rest := 0
+	for _, l := range r.Loops {
+		if l.Schedule == "static" && units.Percent(float64(l.Accesses), float64(r.Before.Known)) < explainFrom {
+			rest++
+			continue
+		}
+		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses), l.Schedule, l.Reason})
 	}
+	t.Render()
+	explainRest(w, rest, "left static")
+}
+
+// explainRest counts what has no line of its own.
+func explainRest(w io.Writer, n int, what string) {
+	if n > 0 {
+		fmt.Fprintf(w, " and %d with less than %v %% of the accesses each, %s\n", n, explainFrom, what)
+	}
+}
+
+// share is part of whole in per cent, "-" of nothing.
+func share(part, whole uint64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return units.FormatPercent(units.Percent(float64(part), float64(whole)))
 }
 
 // quote is a command line that a shell splits into words again.

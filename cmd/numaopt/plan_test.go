@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,9 +14,11 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/symbol"
 )
 
 // planCase writes a drawn profile and runs numaopt plan on it.
@@ -71,6 +75,127 @@ func TestPlanToFile(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// twoWays is u swept up and down by two loops.
+func twoWays() *profile.Profile {
+	half := func(s string) string { return strings.Repeat(s+" | ", 7) + s }
+	p := profiletest.Draw(2, 1, "u heap: "+half("0 900 0 / 0 800")+" | "+half("1 0 900 / 800 0"))
+	for _, i := range []int{profiletest.Work, profiletest.Back} {
+		r := &p.Regions[i]
+		r.Site, r.Runtime, r.Schedule = r.Code, "libomp", "static"
+		r.Site.Offset += 0x40
+	}
+	return p
+}
+
+func TestPlanSchedules(t *testing.T) {
+	code, out, errs := planCase(t, twoWays(), "--explain")
+	if code != 0 {
+		t.Fatalf("exit status %d: %s", code, errs)
+	}
+	p, err := plan.Read(strings.NewReader(out))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	if len(p.Loops) != 1 || p.Loops[0].Name != "work.c:30 (back)" || p.Loops[0].Schedule != plan.StaticInverse {
+		t.Errorf("planned %+v", p.Loops)
+	}
+	for _, want := range []string{"static-inverse leaves 0.00 points of all accesses remote", "remote_dram_pct_pages_only: 47.06"} {
+		if !strings.Contains(strings.ToLower(strings.ReplaceAll(out, "\n# ", " ")), want) {
+			t.Errorf("the plan has no %q:\n%s", want, out)
+		}
+	}
+	for _, want := range []string{"47.1 % -> 0.0 % predicted (47.1 % with pages alone, 0.0 % with every page on its best node)", "0 entries, 1 loop\n", "next: numaopt apply",
+		"work.c:30 (back)  47.1 %  100.0 %  0.0 %  static-inverse  static-inverse leaves 0.00 points",
+		"leaves 0.00 points of all accesses remote, static 47.06; most in it are to u", "with the loops' schedules first touch places it right",
+		"work.c:20 (work)  52.9 %    0.0 %  0.0 %  static          nothing saves enough: static leaves 0.00"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("stderr has no %q:\n%s", want, errs)
+		}
+	}
+	_, out, errs = planCase(t, twoWays(), "--no-schedules")
+	if strings.Contains(out, "loops:") || !strings.Contains(errs, "47.1 % -> 47.1 % predicted") {
+		t.Errorf("without schedules:\n%s%s", out, errs)
+	}
+	p2 := twoWays()
+	p2.Regions[profiletest.Back].Code = p2.Regions[profiletest.Work].Code
+	if _, out, _ = planCase(t, p2); strings.Contains(out, "loops:") {
+		t.Errorf("loops of one region are told apart:\n%s", out)
+	}
+	if _, out, _ = planCase(t, p2, "--across-barriers"); !strings.Contains(out, "loops:") {
+		t.Errorf("across barriers:\n%s", out)
+	}
+}
+
+// What gcc's code does with a thread number decides whether its loops are permuted,
+// as long as the file is the one that was profiled.
+func TestPlanLibgomp(t *testing.T) {
+	const plain = `
+	double u[4096], of[64];
+	void back(void) {
+	#pragma omp parallel for
+		for (int i = 0; i < 4096; i++) u[4095 - i] *= 2;
+	}
+	int main(void) { back(); }`
+	own := strings.Replace(strings.Replace(plain, "parallel for", "parallel\n{ of[omp_get_thread_num()] = 1;\n#pragma omp for", 1), "*= 2;", "*= 2; }", 1)
+	for _, c := range []struct {
+		name, source string
+		edit         func(*ident.Module)
+		want         string // reason why it stays static, empty if it does not
+	}{
+		{"bounds alone", plain, nil, ""},
+		{"an index, too", "#include <omp.h>\n" + own, nil, "the thread number is used as an index of an array"},
+		{"rebuilt", plain, func(m *ident.Module) { m.BuildID = "beef" }, "was rebuilt since the profile"},
+		{"not known", plain, func(m *ident.Module) { m.BuildID = "" }, "nobody knows whether"},
+		{"gone", plain, func(m *ident.Module) { m.Path += ".old" }, "cannot be read: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, site := gccLoop(t, c.source)
+			if c.edit != nil {
+				c.edit(&m)
+			}
+			p := twoWays()
+			p.Modules = append(p.Modules, m)
+			r := &p.Regions[profiletest.Back]
+			r.Site.Module, r.Site.Offset, r.Runtime, r.Schedule = len(p.Modules)-1, site, "libgomp", ""
+			w := &p.Regions[profiletest.Work]
+			w.Schedule = "" // else it is permuted instead
+			code, out, errs := planCase(t, p, "--explain")
+			if code != 0 {
+				t.Fatalf("exit status %d: %s", code, errs)
+			}
+			if strings.Contains(out, "loops:") != (c.want == "") || !strings.Contains(errs, c.want) {
+				t.Errorf("want %q:\n%s%s", c.want, out, errs)
+			}
+		})
+	}
+}
+
+// gccLoop compiles source and returns the file, and where its one call of
+// omp_get_thread_num in an outlined function returns to.
+func gccLoop(t *testing.T, source string) (ident.Module, uint64) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app")
+	cmd := exec.Command("gcc", "-O2", "-g", "-fopenmp", "-xc", "-", "-o", path)
+	cmd.Stdin = strings.NewReader(source)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	file, err := symbol.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command("objdump", "-d", "--no-show-raw-insn", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "<omp_get_thread_num@plt>\n") // the first call
+	var site uint64
+	if _, err := fmt.Sscanf(strings.TrimSpace(after), "%x:", &site); err != nil {
+		t.Fatal(err)
+	}
+	return ident.Module{Path: path, BuildID: file.BuildID()}, site
 }
 
 // TestPlanSchema holds a real plan against the schema that the command prints.

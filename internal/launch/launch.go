@@ -1,6 +1,6 @@
 // Package launch turns a plan into a run of a program on the machine at hand:
-// call stacks and symbols become addresses of the binaries that will be loaded,
-// nodes and ranks become this machine's nodes and CPUs.
+// call stacks, symbols and loops become addresses of the binaries that will be
+// loaded, nodes and ranks become this machine's nodes and CPUs.
 //
 // # Input
 //
@@ -15,8 +15,10 @@
 // A module that still has the build id that the plan names is the same file:
 // its offsets hold. In a rebuilt one a frame is found by function, file and the
 // distance of its line from the beginning of the function, with what is inlined
-// where; a global by its symbol and source file. What fits several places, or
-// none, is left out and named: a wrong placement is worse than none.
+// where; a global by its symbol and source file; a loop by the calls of the OpenMP
+// library in the machine code and their places. What fits several places, or none,
+// is left out and named: a wrong placement is worse than none. Loops that must be
+// permuted alike are left out together.
 //
 // # Limits
 //
@@ -56,6 +58,11 @@ type Options struct {
 	Mark    bool     // open the lab's counting windows
 	Only    []string // loops that open them instead of the program
 	Summary string   // path for the runtime's JSON; empty is text on stderr
+	// Permutable says why the result of omp_get_thread_num that returns to an ELF
+	// virtual address of a file must not be changed; nil if it may be, because it
+	// reaches loop bounds alone. It is asked about rebuilt files only; without it
+	// their loops of libgomp keep OpenMP's schedule.
+	Permutable func(path string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a
 	// quarter; 0 is the kernel's default.
 	MapCount int
@@ -67,17 +74,18 @@ const defaultMapCount = 65530
 // Result is a plan resolved for a machine.
 type Result struct {
 	Run Run
-	// Placed and Left count the plan's objects: found here, and not.
+	// Placed and Left count the plan's objects and loops: found here, and not.
 	Placed, Left int
 	// OneNode is true where the machine has one node, so that there is nothing to
-	// place; Run has no objects then.
+	// place; Run has no objects and loops then.
 	OneNode bool
-	// Warnings are what the user should know; each object that was left out is named.
+	// Warnings are what the user should know; each object and loop that was left out
+	// is named.
 	Warnings []error
 }
 
-// Resolve resolves p. It fails only where the options are wrong; objects that are
-// not found become warnings.
+// Resolve resolves p. It fails only where the options are wrong; objects and loops
+// that are not found become warnings.
 func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 	res := &Result{Run: Run{Mode: opt.Mode, System: opt.System, Mark: opt.Mark, Summary: opt.Summary}}
 	if err := res.machine(p, opt); err != nil {
@@ -100,17 +108,22 @@ func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 		res.warn("this machine has one NUMA node: nothing to place, the program runs as it is")
 		return res, nil
 	}
-	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{}, hoped: map[int]bool{}}
+	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{},
+		hoped: map[int]bool{}, hopedLoops: map[int]bool{}, bind: bindOf(p, opt), permutable: opt.Permutable}
 	before := len(res.Warnings)
 	for i := range p.Objects {
 		r.object(i, &p.Objects[i])
 	}
-	found, reasons := len(res.Run.Objects)-len(r.hoped), len(res.Warnings)
+	found := len(res.Run.Objects) - len(r.hoped)
+	r.loops()
+	found += len(res.Run.Loops) - len(r.hopedLoops)
+	reasons := len(res.Warnings)
 	r.dropAmbiguous()
-	res.Placed = len(res.Run.Objects)
-	if found == 0 && len(p.Objects) > 0 {
+	res.Placed = len(res.Run.Objects) + len(res.Run.Loops)
+	if found == 0 && len(p.Objects)+len(p.Loops) > 0 {
 		r.otherProgram(before, reasons)
 	}
+	r.mismatched()
 	return res, res.Run.Check()
 }
 
@@ -126,6 +139,20 @@ type resolver struct {
 	files   *files
 	modules map[string]int // path → index in Run.Modules
 	hoped   map[int]bool   // by ID: objects of a program that this one may start
+	// hopedLoops is the same for loops.
+	hopedLoops map[int]bool
+	bind       string
+	// permutable is Options.Permutable; bounds the calls found so far.
+	permutable func(path string, returns uint64) error
+	bounds     map[string]callsOutcome
+}
+
+// mismatched warns where pages go where the plan's schedules want them, and some of
+// the loops do not.
+func (r *resolver) mismatched() {
+	if n := len(r.plan.Loops) - len(r.res.Run.Loops); n > 0 && len(r.res.Run.Objects) > 0 {
+		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, and the pages are placed for all of them: make a plan without, with numaopt plan --no-schedules", n, len(r.plan.Loops))
+	}
 }
 
 // left notes that an object is not placed, and why.

@@ -420,7 +420,7 @@ func TestShare(t *testing.T) {
 		{0, 1, "its one object is not placed"}, {1, 1, "its one object is placed"}, {0, 2, "none of its 2 objects is placed"},
 		{1, 2, "one of its 2 objects is placed"}, {2, 3, "2 of its 3 objects are placed"},
 	} {
-		if got := share(c.placed, c.of); got != c.want {
+		if got := share(c.placed, c.of, "object", "placed"); got != c.want {
 			t.Errorf("%d of %d: %q, want %q", c.placed, c.of, got, c.want)
 		}
 	}
@@ -437,14 +437,16 @@ func TestProgram(t *testing.T) {
 	}
 	for _, c := range []struct {
 		objects []plan.Entry
+		loops   []plan.Loop
 		want    plan.Module
 	}{
-		{[]plan.Entry{heap(library, app)}, app},
-		{[]plan.Entry{{Module: library}, {Module: app}}, app},
-		{[]plan.Entry{heap(app), heap(library, planned)}, planned},
-		{[]plan.Entry{heap(library)}, planned},
+		{nil, []plan.Loop{{Module: library}, {Module: app}}, app},
+		{[]plan.Entry{heap(library, app)}, nil, app},
+		{[]plan.Entry{{Module: library}, {Module: app}}, nil, app},
+		{[]plan.Entry{heap(app), heap(library, planned)}, nil, planned},
+		{[]plan.Entry{heap(library)}, nil, planned},
 	} {
-		r := &resolver{plan: &plan.Plan{Objects: c.objects}, files: &files{planned: "run"}}
+		r := &resolver{plan: &plan.Plan{Objects: c.objects, Loops: c.loops}, files: &files{planned: "run"}}
 		if got := r.program(); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.objects, got.Name, c.want.Name)
 		}

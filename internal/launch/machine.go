@@ -15,10 +15,7 @@ import (
 // CPUs, as threads are where a plan wants pages; one without memory stands for
 // the nearest that has some.
 func (res *Result) machine(p *plan.Plan, opt Options) error {
-	bind := opt.Bind
-	if bind == "" {
-		bind = p.Threads.Bind
-	}
+	bind := bindOf(p, opt)
 	order := topo.BindCompact
 	switch bind {
 	case "compact", "spread":

@@ -10,17 +10,17 @@ import (
 
 // otherProgram warns where the command starts another program than the plan is
 // for: once, with both names, in place of the warnings [first, last), which say
-// of each object that it is not there. A program of the plan's name may be that
-// program rebuilt, and then they say what became of each.
+// of each object and loop that it is not there. A program of the plan's name may be
+// that program rebuilt, and then they say what became of each.
 func (r *resolver) otherProgram(first, last int) {
 	meant := r.program()
 	if _, how := r.files.find(meant); how == verySame || how == byName {
 		return
 	}
 	reasons := r.res.Warnings[first:last]
-	what := share(len(r.hoped), len(r.plan.Objects))
+	what := r.shares(len(r.hoped), len(r.hopedLoops))
 	switch {
-	case len(r.hoped) > 0:
+	case len(r.hoped)+len(r.hopedLoops) > 0:
 		what += " if it starts that one"
 	case len(reasons) > 0:
 		what += fmt.Sprintf(" (%v); profile this one", reasons[0])
@@ -32,20 +32,24 @@ func (r *resolver) otherProgram(first, last int) {
 // program is the module of the plan that is the program itself: of the command's
 // name, or else, as a wrapper may have started it, the first that is no library.
 func (r *resolver) program() plan.Module {
-	program := plan.Module{Name: r.files.planned}
-	found := false
+	var modules []plan.Module
 	for _, e := range r.plan.Objects {
-		modules := []plan.Module{e.Module}
+		modules = append(modules, e.Module)
 		for _, f := range e.Stack {
 			modules = append(modules, f.Module)
 		}
-		for _, m := range modules {
-			if m.Name == r.files.planned {
-				return m
-			}
-			if !found && m.Name != "" && !library(m.Name) {
-				program, found = m, true
-			}
+	}
+	for _, l := range r.plan.Loops {
+		modules = append(modules, l.Module)
+	}
+	program := plan.Module{Name: r.files.planned}
+	found := false
+	for _, m := range modules {
+		if m.Name == r.files.planned {
+			return m
+		}
+		if !found && m.Name != "" && !library(m.Name) {
+			program, found = m, true
 		}
 	}
 	return program
@@ -75,19 +79,32 @@ func (r *resolver) started() string {
 	return names[0] + ", which may start " + strings.Join(names[1:], ", ")
 }
 
-// share says that so many of the plan's objects are placed.
-func share(placed, of int) string {
-	switch {
-	case of == 1 && placed == 1:
-		return "its one object is placed"
-	case of == 1:
-		return "its one object is not placed"
-	case placed == 0:
-		return fmt.Sprintf("none of its %d objects is placed", of)
-	case placed == 1:
-		return fmt.Sprintf("one of its %d objects is placed", of)
+// shares says how many of the plan's objects and loops are placed and permuted, of
+// each kind that it has.
+func (r *resolver) shares(objects, loops int) string {
+	var list []string
+	if n := len(r.plan.Objects); n > 0 {
+		list = append(list, share(objects, n, "object", "placed"))
 	}
-	return fmt.Sprintf("%d of its %d objects are placed", placed, of)
+	if n := len(r.plan.Loops); n > 0 {
+		list = append(list, share(loops, n, "loop", "permuted"))
+	}
+	return strings.Join(list, " and ")
+}
+
+// share says that so many of the plan's things are done.
+func share(some, of int, thing, done string) string {
+	switch {
+	case of == 1 && some == 1:
+		return fmt.Sprintf("its one %s is %s", thing, done)
+	case of == 1:
+		return fmt.Sprintf("its one %s is not %s", thing, done)
+	case some == 0:
+		return fmt.Sprintf("none of its %d %ss is %s", of, thing, done)
+	case some == 1:
+		return fmt.Sprintf("one of its %d %ss is %s", of, thing, done)
+	}
+	return fmt.Sprintf("%d of its %d %ss are %s", some, of, thing, done)
 }
 
 // named is a file with its build id, for a message.

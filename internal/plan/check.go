@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -40,6 +41,83 @@ func (p *Plan) Check() error {
 		}
 		claims[key] = append(claims[key], e)
 	}
+	return p.checkLoops()
+}
+
+// checkLoops says what is wrong with the loops: each by itself, two at one call
+// site, or of one group with different schedules.
+func (p *Plan) checkLoops() error {
+	type site struct {
+		module Module
+		offset uint64
+	}
+	sites, groups := make(map[site]*Loop), make(map[int]*Loop)
+	for i := range p.Loops {
+		l := &p.Loops[i]
+		fail := func(format string, args ...any) error {
+			return fmt.Errorf("loop %d (%s): %w", i+1, l.Name, fmt.Errorf(format, args...))
+		}
+		if err := l.check(p.From.Nodes); err != nil {
+			return fail("%w", err)
+		}
+		at := site{l.Module, l.Offset}
+		if o := sites[at]; o != nil {
+			return fail("a loop above it (%s) has the same call site", o.Name)
+		}
+		sites[at] = l
+		if o := groups[l.Group]; o != nil && l.Group > 0 && (o.Schedule != l.Schedule || !slices.Equal(o.Nodes, l.Nodes)) {
+			return fail("it is of group %d as %s, but has another schedule; loops of a group are permuted alike", l.Group, o.Name)
+		}
+		groups[l.Group] = l
+	}
+	return nil
+}
+
+func (l *Loop) check(nodes int) error {
+	if strings.ContainsFunc(l.Name, unicode.IsControl) || l.Name == "" {
+		return fmt.Errorf("name %q is empty or has control characters", l.Name)
+	}
+	if err := l.Module.check(); err != nil {
+		return err
+	}
+	switch {
+	case l.Offset == 0:
+		return errors.New("no offset: it is the return address of the call that fetches the loop's bounds")
+	case l.Runtime != "libgomp" && l.Runtime != "libomp":
+		return fmt.Errorf("runtime %q is not libgomp or libomp", l.Runtime)
+	case l.Group < 0:
+		return fmt.Errorf("group %d is negative", l.Group)
+	}
+	switch l.Schedule {
+	case StaticInverse:
+		if len(l.Nodes) > 0 {
+			return fmt.Errorf("schedule %q has no nodes; they belong to %q", StaticInverse, ByNodes)
+		}
+	case ByNodes:
+		if err := checkPermutation(l.Nodes, nodes); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("schedule %q is not %s or %s", l.Schedule, StaticInverse, ByNodes)
+	}
+	return l.Predict.check()
+}
+
+// checkPermutation says why list is not each of the plan's nodes once.
+func checkPermutation(list []int, nodes int) error {
+	seen := make([]bool, nodes)
+	for _, n := range list {
+		if err := checkNode(n, nodes); err != nil {
+			return fmt.Errorf("nodes: %w", err)
+		}
+		if seen[n] {
+			return fmt.Errorf("nodes: %v has node %d twice; each node's chunks are taken once", list, n)
+		}
+		seen[n] = true
+	}
+	if len(list) != nodes {
+		return fmt.Errorf("nodes: %v has %d of the plan's %d nodes; each must be there", list, len(list), nodes)
+	}
 	return nil
 }
 
@@ -55,7 +133,7 @@ func (f *From) check() error {
 }
 
 func (p Predict) check() error {
-	for _, v := range []float64{p.RemoteBefore, p.RemoteAfter} {
+	for _, v := range []float64{p.RemoteBefore, p.RemoteAfter, p.PagesOnly} {
 		if !(v >= 0 && v <= 100) {
 			return fmt.Errorf("predicted %v %% is not from 0 to 100", v)
 		}

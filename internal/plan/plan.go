@@ -1,5 +1,5 @@
-// Package plan is contract 2: what shall be done with the pages and threads of
-// a program. A plan is a YAML file that people review in a diff. It never names
+// Package plan is contract 2: what shall be done with the pages, loops and threads
+// of a program. A plan is a YAML file that people review in a diff. It never names
 // an address, and node numbers only relative to the topology it was made for:
 // launch resolves it for the machine at hand.
 //
@@ -12,7 +12,11 @@
 // Comments above an entry say why it is there; they are not read back.
 package plan
 
-import "numaopt/internal/units"
+import (
+	"fmt"
+
+	"numaopt/internal/units"
+)
 
 // Version is the format version that this package writes.
 const Version = 1
@@ -24,6 +28,8 @@ type Plan struct {
 	Predict Predict `yaml:"predicted"`
 	Threads Threads `yaml:"threads"`
 	Objects []Entry `yaml:"objects"`
+	// Loops are those that do not keep OpenMP's schedule; equal groups together.
+	Loops []Loop `yaml:"loops,omitempty"`
 	// Notes are what the planner could not do and why, for the reader.
 	Notes []string `yaml:"notes,omitempty"`
 }
@@ -44,6 +50,9 @@ type From struct {
 type Predict struct {
 	RemoteBefore float64 `yaml:"remote_dram_pct_before"`
 	RemoteAfter  float64 `yaml:"remote_dram_pct_after"`
+	// PagesOnly is what the objects of a plan would change without its loops. It
+	// is of a whole plan with loops only: without loops it is RemoteAfter.
+	PagesOnly float64 `yaml:"remote_dram_pct_pages_only,omitempty"`
 }
 
 // Threads says how threads are bound: "compact", "spread" or "none".
@@ -112,6 +121,52 @@ type Instance struct {
 	Rank  int `yaml:"rank"`
 	First int `yaml:"first"`
 	Count int `yaml:"count"`
+}
+
+// Schedule says which thread takes which chunk of a loop (DESIGN §5). Chunks are
+// those of OpenMP's unchunked static schedule, which gives chunk t to thread t.
+type Schedule string
+
+// The schedules. With T threads on P nodes, T/P on each in the order of the nodes:
+const (
+	// StaticInverse: thread t takes chunk T-1-t (CGO'12, fig. 12a). It is relative:
+	// it holds for any number of nodes and threads.
+	StaticInverse Schedule = "static-inverse"
+	// ByNodes: thread i of node n takes chunk Loop.Nodes[n]*(T/P)+i, so the threads
+	// of a node take the chunks of another node's threads. Block-exclusive
+	// schedules (CGO'12, fig. 12b) are made of such permutations.
+	ByNodes Schedule = "nodes"
+)
+
+// Loop gives the chunks of one worksharing loop to other threads. It is named by
+// its call site: the call that fetches the bounds of the loop, in gcc's code the
+// call of omp_get_thread_num, which may serve several loops of a function.
+type Loop struct {
+	Name   string `yaml:"name"` // "lu.c:88 (blts)"
+	Why    string `yaml:"-"`    // written as a comment above the loop
+	Module Module `yaml:"module,flow"`
+	Offset uint64 `yaml:"offset"` // ELF virtual address of the return address
+	// Function, File, Line and FunctionLine find the call again after a rebuild.
+	Function     string `yaml:"function,omitempty"`
+	File         string `yaml:"file,omitempty"`
+	Line         int    `yaml:"line,omitempty"`
+	FunctionLine int    `yaml:"function-line,omitempty"`
+	Runtime      string `yaml:"runtime"` // "libgomp" or "libomp"
+	// Group > 0: all loops of the plan with this number are permuted, or none: a
+	// thread may rely on taking the same iterations in each of them.
+	Group    int      `yaml:"group,omitempty"`
+	Schedule Schedule `yaml:"schedule"`
+	Nodes    []int    `yaml:"nodes,omitempty,flow"` // for "nodes", by node
+	Predict  Predict  `yaml:"predicted"`
+}
+
+// String names the schedule as comments and reports do: "static-inverse",
+// "threads of nodes 0 to 3 take the chunks of nodes [1 2 3 0]".
+func (l *Loop) String() string {
+	if l.Schedule != ByNodes {
+		return string(l.Schedule)
+	}
+	return fmt.Sprintf("threads of nodes 0 to %d take the chunks of nodes %v", len(l.Nodes)-1, l.Nodes)
 }
 
 // Policy is the family of a distribution (DESIGN §5).

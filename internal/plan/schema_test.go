@@ -76,6 +76,7 @@ func TestSchemaRejects(t *testing.T) {
 	for _, c := range [][2]string{
 		{"policy: x-wise", "policy: y-wise"}, {"policy: x-wise", "policy: x-wise\n    colour: red"},
 		{"kind: global", "kind: heap"}, {"kind: mapping", "kind: global"}, {"1*16000", "1x16000"},
+		{"schedule: static-inverse", "schedule: backwards"}, {"schedule: nodes", "schedule: static-inverse"}, {"runtime: libgomp", "runtime: tbb"},
 		{"numaopt-plan: 1", "numaopt-plan: 2"}, {"bytes: 64MiB", "bytes: big"}, {"  nodes: 4\n", ""},
 	} {
 		text := strings.Replace(b.String(), c[0], c[1], 1)
@@ -107,7 +108,7 @@ func TestSchemaIsWhole(t *testing.T) {
 	}{
 		{Plan{}, s.node}, {From{}, sub(s.node, "from")}, {Threads{}, sub(s.node, "threads")}, {Predict{}, s.Defs["predicted"]},
 		{Entry{}, s.Defs["object"]}, {Module{}, s.Defs["module"]}, {Frame{}, s.Defs["frame"]},
-		{Place{}, s.Defs["sourcePlace"]}, {Instance{}, sub(s.Defs["object"], "instance")}, {Distribution{}, s.Defs["place"]},
+		{Place{}, s.Defs["sourcePlace"]}, {Instance{}, sub(s.Defs["object"], "instance")}, {Distribution{}, s.Defs["place"]}, {Loop{}, s.Defs["loop"]},
 	} {
 		fields := reflect.TypeOf(c.of)
 		n := 0

@@ -14,8 +14,9 @@ import (
 // file without it was cut short.
 const end = "..."
 
-const headComment = `# A numaopt plan: which node each page of a program's data should be on. Review
-# and edit it like source; "numaopt plan --schema" describes every field, and
+const headComment = `# A numaopt plan: which node each page of a program's data should be on, and which
+# threads run which part of a loop. Review and edit it like source; "numaopt plan
+# --schema" describes every field, and
 #     numaopt apply THIS-FILE -- PROGRAM ARGS
 # runs the program with it.
 `
@@ -55,10 +56,13 @@ func (p *Plan) text() (string, error) {
 	}
 	for i := range p.Objects {
 		e := &p.Objects[i]
-		b.WriteString("\n" + comment(e.Why) + comment(e.effect()))
+		b.WriteString("\n" + comment(e.Why) + comment(fmt.Sprintf("%v; %s", e.Place, effect("to", e.Predict))))
 		if err := put(&b, []Entry{*e}); err != nil {
 			return "", fmt.Errorf("object %q: %w", e.Name, err)
 		}
+	}
+	if err := p.loops(&b); err != nil {
+		return "", err
 	}
 	if len(p.Notes) > 0 {
 		b.WriteString("\n")
@@ -68,6 +72,21 @@ func (p *Plan) text() (string, error) {
 	}
 	b.WriteString(end + "\n")
 	return b.String(), nil
+}
+
+// loops writes the loops, if there are any.
+func (p *Plan) loops(b *strings.Builder) error {
+	if len(p.Loops) > 0 {
+		b.WriteString("\nloops:\n")
+	}
+	for i := range p.Loops {
+		l := &p.Loops[i]
+		b.WriteString("\n" + comment(l.Why) + comment(fmt.Sprintf("%v; %s", l, effect("in", l.Predict))))
+		if err := put(b, []Loop{*l}); err != nil {
+			return fmt.Errorf("loop %q: %w", l.Name, err)
+		}
+	}
+	return nil
 }
 
 // head and tail are the parts of a plan before and after its objects, so that
@@ -85,10 +104,9 @@ type tail struct {
 
 func (p *Plan) head() head { return head{p.Version, p.From, p.Predict, p.Threads} }
 
-// effect is the prediction of an entry in words.
-func (e *Entry) effect() string {
-	return fmt.Sprintf("%v; remote DRAM accesses to it %.1f %% -> %.1f %%",
-		e.Place, e.Predict.RemoteBefore, e.Predict.RemoteAfter)
+// effect is a prediction in words, of the accesses "to" an object or "in" a loop.
+func effect(what string, p Predict) string {
+	return fmt.Sprintf("remote DRAM accesses %s it %.1f %% -> %.1f %%", what, p.RemoteBefore, p.RemoteAfter)
 }
 
 func put(b *strings.Builder, v any) error {

@@ -22,6 +22,9 @@ func (d *demand) choose(g *group) {
 			g.reason = "no place of its pages saves much"
 		case asGood(before, best, all):
 			g.reason = "first touch places it right"
+			if d.schedules != nil && d.profiled(g.cells) > before {
+				g.reason = "with the loops' schedules " + g.reason
+			}
 		default:
 			g.reason = "too few accesses to matter"
 		}
@@ -119,6 +122,7 @@ func (d *demand) alike(g *group) unit {
 			in[o] = true
 		}
 	}
+	u.cells = make([]cell, 0, len(g.cells))
 	for _, c := range g.cells {
 		if in[d.p.Pages[c.profile].Object] {
 			u.cells = append(u.cells, c)

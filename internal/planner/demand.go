@@ -16,10 +16,25 @@ type demand struct {
 	opt Options
 	n   int // nodes
 	// table is the one in force: to choose by, then to predict by, see count.
-	table
+	*table
 	// expected divides all that is chance among the nodes; same counts what is
-	// only guessed to be chance as if the same threads did the same work in each run.
-	expected, same table
+	// only guessed to be chance as if the same threads did the same work in each run;
+	// chosen is what places and schedules are chosen by, see choice. Without chance
+	// they are one.
+	expected, same, chosen *table
+	// flows is the accesses that move with the chunks of loops, see schedule.go.
+	flows []flow
+	// wide is all accesses that leave a core's own caches but those of flows.
+	wide     []uint64
+	loops    *loops
+	ofThread []bool // by object, see ownObjects
+	// schedules is by group of loops; nil is static everywhere.
+	schedules []schedule
+	verdict   []string // by group of loops: why its schedule is what it is
+	// home is where each page is if it is left to first touch; -1 is not known.
+	home []int
+	// far is the remote accesses to each page as profiled.
+	far []uint64
 	// serial is the part of use that the main thread makes outside loops.
 	serial    []uint64
 	allLevels bool
@@ -40,24 +55,29 @@ type demand struct {
 
 // table is accesses by page of the profile.
 type table struct {
-	// use[page*n+node] is the accesses that count.
-	use []uint64
+	// use[page*n+node] is the accesses that count, with the loops' schedules as they
+	// are; base is the part of use that no schedule moves.
+	use, base []uint64
 	// stay[page] is the accesses that are local where the page is left to first
-	// touch: use of its home, but for what is chance, see dynamic.go.
-	stay []uint64
+	// touch: use of its home and, for what is chance, drift, see dynamic.go.
+	stay  []uint64
+	drift []int64
 }
 
-func (d *demand) newTable() table {
-	return table{make([]uint64, d.n*len(d.p.Pages)), make([]uint64, len(d.p.Pages))}
+// newTable is a table without accesses; arrange makes its use and stay.
+func (d *demand) newTable() *table {
+	return &table{base: make([]uint64, d.n*len(d.p.Pages)), drift: make([]int64, len(d.p.Pages))}
 }
 
-// add counts the accesses of r.
-func (d *demand) add(t table, r *profile.Row, count uint64) {
-	node := d.p.Threads[r.Thread].Node
-	t.use[r.Page*d.n+int(node)] += count
-	if d.p.Pages[r.Page].Home == node {
-		t.stay[r.Page] += count
+// tables is d's tables, each once.
+func (d *demand) tables() []*table {
+	list := []*table{d.expected}
+	for _, t := range []*table{d.same, d.chosen} {
+		if t != nil && !slices.Contains(list, t) {
+			list = append(list, t)
+		}
 	}
+	return list
 }
 
 func newDemand(p *profile.Profile, opt Options) (*demand, error) {
@@ -72,10 +92,19 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	for i := range p.Sites {
 		d.stacks = append(d.stacks, d.stack(i))
 	}
+	d.ofThread = ownObjects(p)
 	d.count(in, false)
 	if d.known < d.opt.MinDRAM*d.grain*max(1, p.Run.Period) {
 		d.count(in, true)
-		d.allLevels = true
+	}
+	d.table = d.expected
+	d.arrange(nil)
+	d.choice()
+	d.far = make([]uint64, len(p.Pages))
+	for i, h := range d.home {
+		if all := sum(d.of(d.expected.use, i)); h >= 0 {
+			d.far[i] = all - min(all, d.expected.stay[i])
+		}
 	}
 	d.opt.RunCost *= d.grain
 	d.opt.PlaceCost *= d.grain
@@ -89,32 +118,46 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	return d, nil
 }
 
-// count fills the tables and known from the rows of the regions in; nil is all.
-// The table to choose by is left in force.
+// count fills the tables, flows and known from the rows of the regions in; nil is
+// all.
 func (d *demand) count(in []bool, allLevels bool) {
-	d.expected, d.same, d.serial, d.known = d.newTable(), d.newTable(), make([]uint64, d.n*len(d.p.Pages)), 0
+	d.allLevels = allLevels
+	d.wide, d.serial, d.known = make([]uint64, d.n*len(d.p.Pages)), make([]uint64, d.n*len(d.p.Pages)), 0
 	d.dealt = make([]uint64, len(d.p.Regions))
 	for i := range d.luck {
 		d.luck[i] = make([]uint64, len(d.p.Pages))
 	}
 	serial := access.SerialCode(d.p)
-	counts := func(r *profile.Row) bool { return allLevels || r.Level == profile.DRAM }
 	again := make([]*profile.Profile, len(d.opt.Again))
 	for i, f := range d.opt.Again {
 		again[i] = f.Profile
 	}
-	d.chance, d.grain = classify.FindChance(d.p, again, counts), 1
+	d.chance, d.grain = classify.FindChance(d.p, again, d.counts), 1
+	d.expected = d.newTable()
+	d.same = d.expected
 	if d.chance.Any() {
-		d.grain = fineGrain
+		d.grain, d.same = fineGrain, d.newTable()
 	}
 	dealt := newDealt(d)
+	d.loops = newLoops(d)
+	moving := newMoving(d, in)
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
-		if !counts(r) || in != nil && !in[r.Region] {
+		if in != nil && !in[r.Region] {
 			continue
 		}
-		node, count := int(d.p.Threads[r.Thread].Node), r.Count*d.grain
-		if d.p.Pages[r.Page].Home != topo.Unknown {
+		node, home, count := int(d.p.Threads[r.Thread].Node), d.p.Pages[r.Page].Home, r.Count*d.grain
+		var beyond uint64
+		if wide(r) {
+			beyond = count
+		}
+		if !d.counts(r) {
+			if beyond > 0 && !moving.add(r, 0, beyond) {
+				d.wide[r.Page*d.n+node] += beyond
+			}
+			continue
+		}
+		if home != topo.Unknown {
 			d.known += count
 		}
 		same := count
@@ -126,21 +169,31 @@ func (d *demand) count(in []bool, allLevels bool) {
 				same = sure
 			}
 		}
-		d.add(d.expected, r, count)
-		d.add(d.same, r, same)
+		if d.same != d.expected && same > count {
+			d.same.base[r.Page*d.n+node] += same - count
+		}
+		if moving.add(r, count, beyond) {
+			continue
+		}
+		d.wide[r.Page*d.n+node] += beyond
+		d.expected.base[r.Page*d.n+node] += count
+		if d.same != d.expected {
+			d.same.base[r.Page*d.n+node] += count
+		}
 		if serial(r) {
 			d.serial[r.Page*d.n+node] += count
 		}
 	}
 	dealt.spread()
-	d.table = d.choice()
+	d.flows = merge(moving.flows, len(d.p.Pages))
 }
 
 // page is the accesses to page i of the profile, by node.
-func (d *demand) page(i int) []uint64 { return d.of(d.table, i) }
+func (d *demand) page(i int) []uint64 { return d.of(d.use, i) }
 
-func (d *demand) of(t table, page int) []uint64 {
-	return access.Use{Nodes: d.n, DRAM: t.use}.Page(page)
+// of is the part of use, of a table, that is of one page.
+func (d *demand) of(use []uint64, page int) []uint64 {
+	return access.Use{Nodes: d.n, DRAM: use}.Page(page)
 }
 
 // cell is one page of a unit that somebody used: page of pages in the sense of
@@ -173,22 +226,21 @@ func (d *demand) least(c *cell) uint64 {
 	return min(c.remote(-1), c.remote(d.best(c.use, c.home)))
 }
 
+// splitBy is split by the table t.
+func (d *demand) splitBy(t *table, groups []group) Split {
+	now := d.table
+	d.table = t
+	defer func() { d.table = now }()
+	return d.split(groups, false)
+}
+
 // split evaluates the whole table: as profiled (groups nil), with the choices
 // of groups, or with every placeable page on its best node.
 func (d *demand) split(groups []group, best bool) Split {
-	at := make([]int, len(d.p.Pages)) // -1 is left at home
-	for i := range at {
-		at[i] = -1
-	}
-	shared := make(map[int][]int) // page of an interleaved object → nodes
-	for i := range groups {
-		for _, u := range groups[i].chosen {
-			d.move(u, at, shared)
-		}
-	}
+	at, shared := d.places(groups)
 	s := Split{Load: make([]uint64, d.n)}
 	for i := range at {
-		c := cell{home: int(d.p.Pages[i].Home), use: d.page(i), stay: d.stay[i]}
+		c := cell{home: d.home[i], use: d.page(i), stay: d.stay[i]}
 		if c.home < 0 {
 			continue
 		}
@@ -214,6 +266,21 @@ func (d *demand) split(groups []group, best bool) Split {
 		}
 	}
 	return s
+}
+
+// places is where each page is with the choices of groups: its node in at, -1 left
+// at home, or the nodes that it is interleaved over in shared.
+func (d *demand) places(groups []group) (at []int, shared map[int][]int) {
+	at, shared = make([]int, len(d.p.Pages)), make(map[int][]int)
+	for i := range at {
+		at[i] = -1
+	}
+	for i := range groups {
+		for _, u := range groups[i].chosen {
+			d.move(u, at, shared)
+		}
+	}
+	return at, shared
 }
 
 // move sets where the pages of u will be.

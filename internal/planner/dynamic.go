@@ -103,16 +103,22 @@ func (c *dealt) spread() {
 	}
 	for at, count := range c.pages { // sums: the order does not matter
 		c.divide(c.d.expected, at, count)
-		if c.d.chance.Evidence(at.region) != classify.Guessed {
+		if c.d.same != c.d.expected && c.d.chance.Evidence(at.region) != classify.Guessed {
 			c.divide(c.d.same, at, count)
 		}
 	}
 }
 
-// divide adds count accesses to t as the nodes use all of their part.
-func (c *dealt) divide(t table, at pagePart, count uint64) {
+// divide adds count accesses to t as the nodes use all of their part, and to its
+// drift by how much the local accesses to a page left at home differ from what its
+// home then uses.
+func (c *dealt) divide(t *table, at pagePart, count uint64) {
 	part, h := c.keys(at)
-	use, nodes := c.d.of(t, at.page), c.nodes[part]
+	use, nodes := c.d.of(t.base, at.page), c.nodes[part]
+	before := uint64(0)
+	if h.home >= 0 {
+		before = use[h.home]
+	}
 	rest, all, most := count, sum(nodes), 0
 	for n, w := range nodes {
 		its := share(count, w, all)
@@ -123,21 +129,27 @@ func (c *dealt) divide(t table, at pagePart, count uint64) {
 		}
 	}
 	use[most] += rest
-	t.stay[at.page] += share(count, c.local[h], c.all[h])
+	if h.home >= 0 {
+		t.drift[at.page] += int64(share(count, c.local[h], c.all[h])) - int64(use[h.home]-before)
+	}
 }
 
-// choice is the table to choose places by: what is expected, but for pages that
-// gain by being where they were used in this run, see free.
-func (d *demand) choice() table {
-	t := table{slices.Clone(d.expected.use), slices.Clone(d.expected.stay)}
-	serial := d.serialFirst()
-	for i := range d.p.Pages {
-		if d.free(i, serial(&d.p.Pages[i])) {
-			copy(d.of(t, i), d.of(d.same, i))
-			t.stay[i] = d.same.stay[i]
+// choice puts in force the table to choose by: what is expected, but for pages that
+// gain by being where they were used in this run, see free, whatever the schedules.
+func (d *demand) choice() {
+	d.chosen = d.expected
+	if d.same != d.expected {
+		d.chosen = &table{base: slices.Clone(d.expected.base), drift: slices.Clone(d.expected.drift)}
+		serial := d.serialFirst()
+		for i := range d.p.Pages {
+			if d.free(i, serial(&d.p.Pages[i])) {
+				copy(d.of(d.chosen.base, i), d.of(d.same.base, i))
+				d.chosen.drift[i] = d.same.drift[i]
+			}
 		}
+		d.arrange(nil)
 	}
-	return t
+	d.table = d.chosen
 }
 
 // free reports whether page i, whose use is guessed to be chance, should be where
@@ -149,13 +161,13 @@ func (d *demand) choice() table {
 // wrong, which it seldom is. Pages that one of their users touched first follow
 // their work, and stay.
 func (d *demand) free(i int, serial bool) bool {
-	home, use := int(d.p.Pages[i].Home), d.of(d.same, i)
+	home, use := d.home[i], d.of(d.same.use, i)
 	if home < 0 || d.luck[classify.Guessed][i] == 0 || !serial && use[home] > 0 {
 		return false
 	}
 	best := d.best(use, home)
 	gain := use[best] - min(use[best], d.same.stay[i])
-	there := d.of(d.expected, i)[best]
+	there := d.of(d.expected.use, i)[best]
 	loss := d.expected.stay[i] - min(d.expected.stay[i], there)
 	return 2*loss <= gain
 }
@@ -256,7 +268,7 @@ func (d *demand) inAccesses(r *Result) {
 			*x = (*x + d.grain/2) / d.grain
 		}
 	}
-	for _, s := range []*Split{&r.Before, &r.After, &r.Same, &r.Best} {
+	for _, s := range []*Split{&r.Before, &r.PagesOnly, &r.After, &r.Same, &r.Best} {
 		to(&s.Remote, &s.Known)
 		for n := range s.Load {
 			to(&s.Load[n])
@@ -264,6 +276,9 @@ func (d *demand) inAccesses(r *Result) {
 	}
 	for i := range r.Decisions {
 		x := &r.Decisions[i]
-		to(&x.Accesses, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
+		to(&x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
+	}
+	for i := range r.Loops {
+		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After)
 	}
 }

@@ -80,6 +80,11 @@ func (d *demand) groups() []group {
 			x, y := &d.p.Objects[a], &d.p.Objects[b]
 			return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Ordinal, y.Ordinal))
 		})
+		used := 0
+		for _, o := range g.objects {
+			used += len(d.byObject[o])
+		}
+		g.cells = make([]cell, 0, used)
 		for _, o := range g.objects {
 			g.cells = append(g.cells, d.cells(o)...)
 		}
@@ -133,7 +138,7 @@ func (d *demand) own(o int, s span, number func(index int) (page, pages int)) []
 		if pg.Index < s.first || pg.Index >= s.end {
 			continue
 		}
-		c := cell{profile: i, home: int(pg.Home), use: d.page(i), stay: d.stay[i]}
+		c := cell{profile: i, home: d.home[i], use: d.page(i), stay: d.stay[i]}
 		c.all = sum(c.use)
 		c.page, c.pages = number(pg.Index)
 		list = append(list, c)

@@ -66,6 +66,7 @@ func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
 		notes = append(notes, fmt.Sprintf("%s beyond the most that a plan has, %d, left out: %.2f points", count(drop.entries, "entry is", "entries are"), d.opt.MaxEntries, d.points(drop.saves)))
 	}
 	notes = append(notes, d.hopeless(r)...)
+	notes = append(notes, d.stuckLoops(r)...)
 	return append(notes, d.excluded(groups)...)
 }
 
@@ -115,6 +116,17 @@ func (x *Decision) why() string {
 	return "because other threads then do the work on it in each run"
 }
 
+// stuckLoops names the loops that stay remote and cannot be permuted.
+func (d *demand) stuckLoops(r *Result) []string {
+	var notes []string
+	for _, x := range r.Loops {
+		if why := d.loops.why[x.Region]; why != "" && d.points(x.After) >= 1 && len(notes) < maxNamed {
+			notes = append(notes, fmt.Sprintf("loop %s: its schedule is not changed: %s; %s of its accesses stay remote", clean(x.Name), why, loopShare(x.After, x.Accesses)))
+		}
+	}
+	return notes
+}
+
 // because is why accesses stay remote wherever the pages are.
 func (x *Decision) because() string {
 	const sharing = "because threads of several nodes use the same pages (uniform sharing); only another schedule of the loops or another layout changes that"
@@ -142,11 +154,11 @@ func (d *demand) excluded([]group) []string {
 			homeless += sum(use)
 		case pg.Home < 0 || d.placeable(o):
 		case o.FileBacked:
-			files += sum(use) - use[pg.Home]
+			files += sum(use) - use[d.home[i]]
 		case o.Kind == profile.Heap || o.Kind == profile.Mapping || o.Kind == profile.Global:
-			nameless += sum(use) - use[pg.Home]
+			nameless += sum(use) - use[d.home[i]]
 		default:
-			far[o.Kind] += sum(use) - use[pg.Home]
+			far[o.Kind] += sum(use) - use[d.home[i]]
 		}
 	}
 	var notes []string
@@ -214,6 +226,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		o := &d.p.Objects[g.objects[0]]
 		x := Decision{Name: o.Name, Kind: o.Kind, Instances: len(g.objects), Reason: g.reason}
 		x.Before, x.Best, x.Accesses = d.totals(g.cells)
+		x.Profiled = d.profiled(g.cells)
 		x.Serial = d.serialRest(g.cells)
 		d.chanceOf(&x, g.cells)
 		x.After = remoteOf(g.chosen, g, x.Before)

@@ -1,5 +1,6 @@
 // Package planner turns a profile into a plan: which node each page of each
-// object should be on, in the simplest words that lose nothing.
+// object should be on, in the simplest words that lose nothing, and which threads
+// should take which chunks of a loop.
 //
 // # Input
 //
@@ -7,8 +8,9 @@
 //
 // # Output
 //
-// A plan with one entry for each object, or group of allocations, that gains;
-// a Decision for every object looked at; what the plan is predicted to change.
+// A plan with one entry for each object, or group of allocations, that gains, and
+// one for each loop that gets another schedule; a Decision for every object and a
+// LoopDecision for every loop looked at; what the plan is predicted to change.
 //
 // # Method
 //
@@ -23,6 +25,14 @@
 // the nodes that use them, if that evens out the memory controllers and makes
 // nothing remote.
 //
+// Loops that use the same pages in incompatible ways leave them shared wherever
+// they are; other schedules, with pages that match, do not (CGO'12, §4). A schedule
+// permutes the chunks of an unchunked static loop: what thread t did in the table,
+// another thread does. Pages and schedules are each easy given the other, so the
+// search alternates, from several starts (search.go), page by page; then pages are
+// planned as above for the schedules found, and both are taken if that is better
+// than pages alone by Options.MinSchedule.
+//
 // A prediction re-evaluates the profile's own table: pages that the plan places
 // count from where the runtime will put them, all others from the home that
 // they had in the profiled run. Work that is handed out while the program runs uses
@@ -34,9 +44,11 @@
 // Stacks, program image, allocations below a page and memory that nobody knows
 // are not placed, nor are pages that were only read: they have no home. Memory
 // that the program frees and gets again keeps the pages of its first use, which
-// the prediction does not follow across objects. Threads are not rescheduled:
-// where threads of several nodes use a page alike, no plan of pages helps, and
-// the notes say so.
+// the prediction does not follow across objects. What a thread keeps for itself,
+// by its number or threadprivate, is known from its stack and from what it
+// allocated alone; a shared array indexed by thread number is taken for one that
+// is indexed by iteration. Where threads of several nodes use a page alike in one
+// loop, no plan helps, and the notes say so.
 package planner
 
 import (
@@ -95,6 +107,26 @@ type Options struct {
 	// Again is profiles of further runs of the same program on the same machine.
 	// What they do not repeat is chance, see classify.FindChance.
 	Again []Further
+	// NoSchedules leaves all loops as OpenMP makes them.
+	NoSchedules bool
+	// MinSchedule is how many points of all DRAM accesses the schedules of a plan
+	// must save beside its pages: schedules touch what a program does, pages do not,
+	// and a point is what two runs may differ by.
+	MinSchedule float64
+	// ScheduleGain is the smallest saving, as a share in [0,1] of the accesses in
+	// loops that are permuted alike, for which they are; as PageGain.
+	ScheduleGain float64
+	// Refuse is by region why a loop must stay static, for those that somebody looked
+	// at: in gcc's code the thread number may reach more than the bounds of loops. An
+	// empty reason says that it does not; then a loop of libgomp, whose runtime does
+	// not know its schedule, can be permuted: what thread t did another does,
+	// whether its chunks are one or many.
+	Refuse map[int]string
+	// Apart tells of a region whether a barrier frees its loop from the others of
+	// its outlined function, because no thread keeps data of its own from one to
+	// the next; nil: of none. Loops of an equal Region.Group are permuted alike in
+	// any case.
+	Apart func(region int) bool
 	// Profile is the checksum of the profile's file, kept in the plan.
 	Profile string
 }
@@ -103,6 +135,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		MinGain: 0.02, PageGain: 0.02, Tolerance: 0.25, Relative: 1, RunCost: 32, PlaceCost: 64,
+		MinSchedule: 1, ScheduleGain: 0.02,
 		MinDRAM: 1000, MinBalance: 0.1, MaxEntries: 256, MaxInstances: 64,
 	}
 }
@@ -111,8 +144,9 @@ func DefaultOptions() Options {
 type Result struct {
 	Plan *plan.Plan
 	// Before and After are the accesses with a known home as profiled and as
-	// predicted; Best is with every page on the node that uses it most.
-	Before, After, Best Split
+	// predicted; PagesOnly is with the best plan without schedules, Best with every
+	// page on the node that uses it most under the plan's schedules.
+	Before, PagesOnly, After, Best Split
 	// Same is After if the same threads do the same work in each run, where it is
 	// only guessed that they do not.
 	Same Split
@@ -121,6 +155,8 @@ type Result struct {
 	AllLevels bool
 	// Decisions is one for each object or call stack, by accesses, most first.
 	Decisions []Decision
+	// Loops is one for each worksharing loop, by accesses, most first.
+	Loops []LoopDecision
 	// Warnings say how far to trust the plan.
 	Warnings []string
 }
@@ -156,9 +192,10 @@ type Decision struct {
 	Kind      profile.Kind
 	Instances int
 	Bytes     units.Bytes
-	// Accesses are those to pages with a known home; Before, After and Best are
-	// the remote ones of them, see Result.
-	Accesses, Before, After, Best uint64
+	// Accesses are those to pages with a known home. Profiled, Before, After and
+	// Best are the remote ones of them: as profiled; left to first touch, with the
+	// plan's schedules; with the plan; and as in Result.
+	Accesses, Profiled, Before, After, Best uint64
 	// Serial is the part of Best that the main thread makes outside loops.
 	Serial uint64
 	// Chance is the part of Accesses by work that is handed out at run time,
@@ -185,17 +222,12 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	if err := d.counterparts(); err != nil {
 		return nil, err
 	}
-	groups := d.groups()
-	for i := range groups {
-		d.choose(&groups[i])
-	}
-	drop := d.limit(groups)
-	d.balance(groups)
-	r := &Result{AllLevels: d.allLevels}
-	d.table = d.same
-	r.Same = d.split(groups, false)
+	r := &Result{AllLevels: d.allLevels, Before: d.splitBy(d.expected, nil)}
+	groups, drop := d.scheduled(r)
+	r.Same = d.splitBy(d.same, groups)
 	d.predict(groups)
-	r.Before, r.After, r.Best = d.split(nil, false), d.split(groups, false), d.split(nil, true)
+	r.After, r.Best = d.split(groups, false), d.split(nil, true)
+	r.Loops = d.loopDecisions(groups)
 	r.Plan = &plan.Plan{
 		Version: plan.Version,
 		From: plan.From{
@@ -205,6 +237,10 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 		Predict: plan.Predict{RemoteBefore: round(r.Before.RemotePct()), RemoteAfter: round(r.After.RemotePct())},
 		Threads: plan.Threads{Bind: bindOf(p)},
 		Objects: d.entries(groups),
+		Loops:   d.loopEntries(r.Loops),
+	}
+	if len(r.Plan.Loops) > 0 {
+		r.Plan.Predict.PagesOnly = round(r.PagesOnly.RemotePct())
 	}
 	r.Decisions = d.decisions(groups)
 	r.Warnings = d.warnings(r)
@@ -221,6 +257,17 @@ func checksums(list []Further) (sums []string) {
 		sums = append(sums, f.Checksum)
 	}
 	return sums
+}
+
+// solve plans the pages for the schedules that d is arranged for.
+func (d *demand) solve() ([]group, dropped) {
+	groups := d.groups()
+	for i := range groups {
+		d.choose(&groups[i])
+	}
+	drop := d.limit(groups)
+	d.balance(groups)
+	return groups, drop
 }
 
 func memoryNodes(p *profile.Profile) int {

@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// calls is the calls of an OpenMP library that fetch the bounds of worksharing
+// loops, as machine code has them.
+type calls struct {
+	returns []uint64 // return addresses, ascending
+	defined string   // a function of the library that the file has in itself
+}
+
+// boundsFunctions are the functions that loops fetch their bounds by.
+var boundsFunctions = map[string][]string{
+	"libomp":  {"__kmpc_for_static_init_4", "__kmpc_for_static_init_4u", "__kmpc_for_static_init_8", "__kmpc_for_static_init_8u"},
+	"libgomp": {"omp_get_thread_num"},
+}
+
+// callsOf finds the calls of names in the executable sections of the file at path:
+// through a procedure linkage table (call rel32), or through the global offset
+// table (call [rip+disp32], as gcc -fno-plt makes). It looks at every byte, not
+// only where instructions begin: that four bytes within another instruction make
+// the distance to just these places is out of the question in practice, and the
+// callers want a line of the source to fit as well.
+func callsOf(path string, names []string) (c calls, err error) {
+	defer func() {
+		if p := recover(); p != nil { // debug/elf is not made for hostile input
+			err = fmt.Errorf("%s: broken ELF: %v", path, p)
+		}
+	}()
+	f, err := elf.Open(path)
+	if err != nil {
+		return c, err
+	}
+	defer f.Close()
+	static, _ := f.Symbols()
+	for _, s := range static {
+		if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC && slices.Contains(names, s.Name) {
+			c.defined = s.Name
+		}
+	}
+	slots := gotSlots(f, names)
+	stubs := make(map[uint64]bool)
+	scan(f, func(s *elf.Section) bool { return strings.HasPrefix(s.Name, ".plt") }, func(at uint64, code []byte) {
+		if code[0] == 0xff && code[1] == 0x25 && slots[target(at+6, code[2:])] { // jmp [rip+disp32]
+			if at%8 != 0 {
+				at &^= 15 // behind an endbr64, and perhaps a bnd prefix
+			}
+			stubs[at] = true
+		}
+	})
+	scan(f, func(s *elf.Section) bool { return !strings.HasPrefix(s.Name, ".plt") }, func(at uint64, code []byte) {
+		switch {
+		case code[0] == 0xe8 && stubs[target(at+5, code[1:])]:
+			c.returns = append(c.returns, at+5)
+		case code[0] == 0xff && code[1] == 0x15 && slots[target(at+6, code[2:])]:
+			c.returns = append(c.returns, at+6)
+		}
+	})
+	slices.Sort(c.returns)
+	return c, nil
+}
+
+// target is the address that a displacement in code counts from next.
+func target(next uint64, code []byte) uint64 {
+	return next + uint64(int64(int32(binary.LittleEndian.Uint32(code))))
+}
+
+// scan calls see with each address of the executable sections that want says, and
+// the six bytes from there on.
+func scan(f *elf.File, want func(*elf.Section) bool, see func(at uint64, code []byte)) {
+	const longest = 6
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR == 0 || !want(s) {
+			continue
+		}
+		code, err := s.Data()
+		if err != nil {
+			continue
+		}
+		for i := 0; i+longest <= len(code); i++ {
+			see(s.Addr+uint64(i), code[i:i+longest])
+		}
+	}
+}
+
+// gotSlots is the places in the global offset table that hold the addresses of
+// names at run time.
+func gotSlots(f *elf.File, names []string) map[uint64]bool {
+	slots := make(map[uint64]bool)
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		return slots
+	}
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 {
+			continue
+		}
+		data, err := s.Data()
+		if err != nil {
+			continue
+		}
+		const entry = 24 // Elf64_Rela: offset, info, addend
+		for ; len(data) >= entry; data = data[entry:] {
+			symbol := binary.LittleEndian.Uint64(data[8:]) >> 32
+			if symbol > 0 && symbol <= uint64(len(symbols)) && slices.Contains(names, symbols[symbol-1].Name) {
+				slots[binary.LittleEndian.Uint64(data)] = true
+			}
+		}
+	}
+	return slots
+}

@@ -1,0 +1,281 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"numaopt/internal/plan"
+	"numaopt/internal/profile"
+	"numaopt/internal/units"
+)
+
+// LoopDecision is what became of one worksharing loop.
+type LoopDecision struct {
+	Region int // in profile.Regions
+	Name   string
+	// Accesses are those in the loop to pages with a known home; Before and After
+	// the remote ones of them, as profiled and with the plan.
+	Accesses, Before, After uint64
+	// Schedule is what the plan does with it: "static", "static-inverse", or "nodes"
+	// and plan.Loop.Nodes. Reason says why: what it and others would leave remote,
+	// in points of all accesses, of those to the pages that permutable loops use.
+	Schedule, Reason string
+}
+
+// scheduled plans the loops as well as the pages, for which Options speaks and which
+// saves enough beside the pages alone; it notes in r what those save.
+func (d *demand) scheduled(r *Result) ([]group, dropped) {
+	groups, drop := d.solve()
+	r.PagesOnly = d.splitBy(d.expected, groups)
+	pages := d.split(groups, false).Remote
+	choice := d.search()
+	if choice == nil {
+		return groups, drop
+	}
+	groups = nil // large profiles need the memory; it is soon made again
+	d.arrange(choice)
+	groups, drop = d.solve()
+	gain := int64(pages) - int64(d.split(groups, false).Remote)
+	if float64(gain) >= d.opt.MinSchedule/100*float64(d.known) {
+		return groups, drop
+	}
+	for g, c := range choice {
+		if !c.static() {
+			d.verdict[g] = fmt.Sprintf("kept static: all schedules together would save %.2f points beside the pages, less than %v; %s",
+				d.points(uint64(max(0, gain))), d.opt.MinSchedule, d.verdict[g])
+		}
+	}
+	d.arrange(nil)
+	return d.solve()
+}
+
+// search is the best schedules by group of loops; nil where all stay static.
+func (d *demand) search() []schedule {
+	s := newSearch(d)
+	if s == nil {
+		return nil
+	}
+	best := s.run()
+	d.compared(s, best)
+	if best.moved == 0 {
+		return nil
+	}
+	return best.choice
+}
+
+// compared notes for each group of loops what the schedules that were tried would
+// cost, each with the pages that the loops use following.
+func (d *demand) compared(s *search, best *state) {
+	d.verdict = make([]string, len(best.choice))
+	for g, c := range best.choice {
+		if d.loops.groups[g].all == 0 {
+			d.verdict[g] = "no accesses that move with its chunks"
+			continue
+		}
+		now := s.remoteOf(best, g, c)
+		points := func(remote uint64) float64 {
+			return units.Percent(float64(best.remote-now+remote), float64(d.known))
+		}
+		var others []string
+		if !c.static() {
+			others = append(others, fmt.Sprintf("static %.2f", points(s.remoteOf(best, g, schedule{}))))
+		}
+		for _, other := range s.rejected(best, g) {
+			others = append(others, fmt.Sprintf("%v %.2f", other.schedule, points(other.remote)))
+		}
+		d.verdict[g] = fmt.Sprintf("%v leaves %.2f points of all accesses remote", c, points(now))
+		for _, o := range others {
+			d.verdict[g] += ", " + o
+		}
+		d.verdict[g] += "; most in it are to " + clean(d.p.Objects[s.mostly(g)].Name)
+		if c.static() {
+			d.verdict[g] = "nothing saves enough: " + d.verdict[g]
+		}
+	}
+}
+
+// mostly is the object that group g uses most.
+func (s *search) mostly(g int) (object int) {
+	weight := make(map[int]uint64)
+	for _, k := range s.byGroup[g] {
+		o := s.d.p.Pages[s.pages[k].page].Object
+		for _, f := range s.pages[k].flows {
+			if int(f.group) == g {
+				weight[o] += f.count
+			}
+		}
+		if w := weight[o]; w > weight[object] || w == weight[object] && o < object {
+			object = o
+		}
+	}
+	return object
+}
+
+// maxRejected bounds the schedules that an explanation compares with.
+const maxRejected = 2
+
+type rejected struct {
+	schedule schedule
+	remote   uint64
+}
+
+// rejected is the candidates for group g but static and what best has, those with
+// the fewest remote accesses first; in large profiles only static-inverse.
+func (s *search) rejected(best *state, g int) []rejected {
+	var list []rejected
+	candidates := s.list
+	if s.steps += float64(len(s.list) * len(s.byGroup[g])); s.steps > maxSteps {
+		candidates = s.list[:min(2, len(s.list))]
+	}
+	for _, c := range candidates {
+		if to := s.d.loops.targets(c); !c.static() && !slices.Equal(to, best.to[g]) {
+			list = append(list, rejected{c, s.remoteOf(best, g, c)})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b rejected) int { return cmp.Compare(a.remote, b.remote) })
+	return list[:min(len(list), maxRejected)]
+}
+
+// loopEntries is the loops of the plan, the groups with most accesses first.
+func (d *demand) loopEntries(decisions []LoopDecision) []plan.Loop {
+	if d.schedules == nil {
+		return nil
+	}
+	var list []plan.Loop
+	seen := make(map[codeKey]bool)
+	number := 0
+	for _, g := range d.byWeight() {
+		c, regions := d.schedules[g], d.loops.groups[g].regions
+		if c.static() {
+			continue
+		}
+		number++
+		for _, i := range regions {
+			if at := codeOf(d.p.Regions[i].Site); !seen[at] { // one loop may be called from several regions
+				seen[at] = true
+				list = append(list, d.loopEntry(i, c, decisions))
+				if len(regions) > 1 {
+					list[len(list)-1].Group = number
+				}
+			}
+		}
+	}
+	return list
+}
+
+// byWeight is the groups of loops, those with most accesses first.
+func (d *demand) byWeight() []int {
+	order := make([]int, len(d.loops.groups))
+	for g := range order {
+		order[g] = g
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(d.loops.groups[b].all, d.loops.groups[a].all)
+	})
+	return order
+}
+
+func (d *demand) loopEntry(i int, c schedule, decisions []LoopDecision) plan.Loop {
+	r := &d.p.Regions[i]
+	f := d.frame(r.Site, moduleName(d.p, r.Site.Module))
+	x := decisions[slices.IndexFunc(decisions, func(x LoopDecision) bool { return x.Region == i })]
+	l := plan.Loop{
+		Name: clean(r.Name), Module: f.Module, Offset: r.Site.Offset,
+		Function: f.Function, File: f.File, Line: f.Line, FunctionLine: f.FunctionLine,
+		Runtime: r.Runtime, Schedule: c.kind, Nodes: c.nodes,
+		Why:     fmt.Sprintf("%s of the %s. %s.", loopShare(x.Accesses, d.known), d.counted(), upper(x.Reason)),
+		Predict: plan.Predict{RemoteBefore: pct(x.Before, x.Accesses), RemoteAfter: pct(x.After, x.Accesses)},
+	}
+	if l.Name == "" {
+		l.Name = "unnamed"
+	}
+	return l
+}
+
+// upper is text with a capital letter.
+func upper(text string) string {
+	if text == "" || text[0] < 'a' || text[0] > 'z' {
+		return text
+	}
+	return string(text[0]-'a'+'A') + text[1:]
+}
+
+// loopDecisions says what became of each worksharing loop, most accesses first.
+func (d *demand) loopDecisions(groups []group) []LoopDecision {
+	at := make([]int, len(d.p.Regions)) // index in list, plus 1
+	var list []LoopDecision
+	for i := range d.p.Regions {
+		if r := &d.p.Regions[i]; worksharing(d.p, r) {
+			list = append(list, LoopDecision{Region: i, Name: r.Name, Schedule: schedule{}.String(), Reason: d.loops.why[i]})
+			at[i] = len(list)
+			if g := d.loops.of[i]; g >= 0 && d.verdict != nil {
+				list[len(list)-1].Reason = d.verdict[g]
+				if d.schedules != nil {
+					list[len(list)-1].Schedule = d.schedules[g].String()
+				}
+			}
+		}
+	}
+	if len(list) > 0 {
+		d.countLoops(list, at, groups)
+	}
+	slices.SortStableFunc(list, func(a, b LoopDecision) int { return cmp.Compare(b.Accesses, a.Accesses) })
+	return list
+}
+
+// countLoops fills in the accesses of list; at is by region the index in it, plus 1.
+func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
+	where, shared := d.places(groups)
+	to := make([][]int, len(d.loops.groups))
+	for g := range to {
+		to[g] = d.loops.targets(d.scheduleOf(g))
+	}
+	for i := range d.p.Rows {
+		r := &d.p.Rows[i]
+		home := int(d.p.Pages[r.Page].Home)
+		if at[r.Region] == 0 || home < 0 || !d.counts(r) {
+			continue
+		}
+		x, count := &list[at[r.Region]-1], r.Count*d.grain
+		x.Accesses += count
+		from := int(d.p.Threads[r.Thread].Node)
+		if from != home {
+			x.Before += count
+		}
+		if g := d.loops.of[r.Region]; g >= 0 && !d.ofThread[d.p.Pages[r.Page].Object] {
+			from = to[g][d.loops.class[r.Thread]]
+		}
+		x.After += d.farFrom(from, r.Page, count, where, shared)
+	}
+}
+
+// farFrom is how many of count accesses from a node to a page are remote, with the
+// pages where places says.
+func (d *demand) farFrom(node, page int, count uint64, where []int, shared map[int][]int) uint64 {
+	if nodes := shared[page]; nodes != nil {
+		if slices.Contains(nodes, node) {
+			return count - count/uint64(len(nodes))
+		}
+		return count
+	}
+	home := where[page]
+	if home < 0 {
+		home = d.home[page]
+	}
+	if home == node {
+		return 0
+	}
+	return count
+}
+
+// scheduleOf is what the plan does with group g of loops.
+func (d *demand) scheduleOf(g int) schedule {
+	if d.schedules == nil {
+		return schedule{}
+	}
+	return d.schedules[g]
+}
+
+// counts reports whether the plan is made from r, but for Options.Only.
+func (d *demand) counts(r *profile.Row) bool { return d.allLevels || r.Level == profile.DRAM }
