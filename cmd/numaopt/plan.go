@@ -135,16 +135,17 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	return summarizePlan(std.err, opt.output, r)
 }
 
-// refusals says of loops of libgomp why they must stay static, by region: gcc asks
-// for the thread number once for all that an outlined function does with it, and
-// only its machine code says whether that is bounds of loops alone. An empty reason
-// says that somebody looked, and nothing is against it.
+// refusals says of loops why they must stay static, by region: gcc asks for the
+// thread number once for all that an outlined function does with it, and only its
+// machine code says whether that is bounds of loops alone; and a region of any
+// compiler may depend on its threads otherwise. An empty reason says that somebody
+// looked, and nothing is against it.
 func refusals(p *profile.Profile) map[int]string {
 	refuse := make(map[int]string)
 	code := make(map[int]judge) // by module
 	for i := range p.Regions {
 		r := &p.Regions[i]
-		if !r.Worksharing() || r.Runtime != "libgomp" {
+		if !r.Worksharing() {
 			continue
 		}
 		at := r.Site.Module
@@ -159,8 +160,8 @@ func refusals(p *profile.Profile) map[int]string {
 	return refuse
 }
 
-// judge says why the result of the call of omp_get_thread_num that returns to an
-// address must not be changed; nil if it may be.
+// judge says why the loop whose bounds are fetched by the call that returns to an
+// address must stay as it is; nil if it need not.
 type judge func(returns uint64) error
 
 // profiledCode judges calls in the file that m was when it was profiled, if that is
@@ -169,7 +170,7 @@ func profiledCode(m *ident.Module) judge {
 	file, err := symbol.Open(m.Path)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("what gcc's code does with the thread number cannot be read: %w", err)
+		err = fmt.Errorf("what the code does with the thread number cannot be read: %w", err)
 	case m.BuildID == "":
 		err = fmt.Errorf("nobody knows whether %s is still the file that was profiled: profile it again", m.Path)
 	case file.BuildID() != m.BuildID:

@@ -77,20 +77,31 @@ func TestPlanToFile(t *testing.T) {
 	}
 }
 
-// twoWays is u swept up and down by two loops.
-func twoWays() *profile.Profile {
+// twoWays is u swept up and down by two loops, of a program that clang made.
+func twoWays(t *testing.T) *profile.Profile {
+	t.Helper()
+	m, sites := compiledLoops(t, "clang", "__kmpc_for_static_init_4", `
+	double u[4096];
+	void loops(void) {
+	#pragma omp parallel for
+		for (int i = 0; i < 4096; i++) u[i] += 1;
+	#pragma omp parallel for
+		for (int i = 0; i < 4096; i++) u[4095 - i] *= 2;
+	}
+	int main(void) { loops(); }`)
 	half := func(s string) string { return strings.Repeat(s+" | ", 7) + s }
 	p := profiletest.Draw(2, 1, "u heap: "+half("0 900 0 / 0 800")+" | "+half("1 0 900 / 800 0"))
-	for _, i := range []int{profiletest.Work, profiletest.Back} {
+	p.Modules = append(p.Modules, m)
+	for n, i := range []int{profiletest.Work, profiletest.Back} {
 		r := &p.Regions[i]
 		r.Site, r.Runtime, r.Schedule = r.Code, "libomp", "static"
-		r.Site.Offset += 0x40
+		r.Site.Module, r.Site.Offset = len(p.Modules)-1, sites[n]
 	}
 	return p
 }
 
 func TestPlanSchedules(t *testing.T) {
-	code, out, errs := planCase(t, twoWays(), "--explain")
+	code, out, errs := planCase(t, twoWays(t), "--explain")
 	if code != 0 {
 		t.Fatalf("exit status %d: %s", code, errs)
 	}
@@ -114,11 +125,11 @@ func TestPlanSchedules(t *testing.T) {
 			t.Errorf("stderr has no %q:\n%s", want, errs)
 		}
 	}
-	_, out, errs = planCase(t, twoWays(), "--no-schedules")
+	_, out, errs = planCase(t, twoWays(t), "--no-schedules")
 	if strings.Contains(out, "loops:") || !strings.Contains(errs, "47.1 % -> 47.1 % predicted") {
 		t.Errorf("without schedules:\n%s%s", out, errs)
 	}
-	p2 := twoWays()
+	p2 := twoWays(t)
 	p2.Regions[profiletest.Back].Code = p2.Regions[profiletest.Work].Code
 	if _, out, _ = planCase(t, p2); strings.Contains(out, "loops:") {
 		t.Errorf("loops of one region are told apart:\n%s", out)
@@ -128,9 +139,9 @@ func TestPlanSchedules(t *testing.T) {
 	}
 }
 
-// What gcc's code does with a thread number decides whether its loops are permuted,
-// as long as the file is the one that was profiled.
-func TestPlanLibgomp(t *testing.T) {
+// What the code does with a thread number, and with data of the thread's own, decides
+// whether its loops are permuted, as long as the file is the one that was profiled.
+func TestPlanRefuses(t *testing.T) {
 	const plain = `
 	double u[4096], of[64];
 	void back(void) {
@@ -139,26 +150,37 @@ func TestPlanLibgomp(t *testing.T) {
 	}
 	int main(void) { back(); }`
 	own := strings.Replace(strings.Replace(plain, "parallel for", "parallel\n{ of[omp_get_thread_num()] = 1;\n#pragma omp for", 1), "*= 2;", "*= 2; }", 1)
+	private := strings.Replace(own, "of[64]", "of;\n#pragma omp threadprivate(of)\nint x[64]", 1)
+	private = strings.Replace(private, "of[omp_get_thread_num()]", "of", 1)
+	type built struct{ compiler, callee, runtime, schedule string }
+	gcc := built{"gcc", "omp_get_thread_num", "libgomp", ""}
+	clang := built{"clang", "__kmpc_for_static_init_4", "libomp", "static"}
 	for _, c := range []struct {
+		built
 		name, source string
 		edit         func(*ident.Module)
 		want         string // reason why it stays static, empty if it does not
 	}{
-		{"bounds alone", plain, nil, ""},
-		{"an index, too", "#include <omp.h>\n" + own, nil, "the thread number is used as an index of an array"},
-		{"rebuilt", plain, func(m *ident.Module) { m.BuildID = "beef" }, "was rebuilt since the profile"},
-		{"not known", plain, func(m *ident.Module) { m.BuildID = "" }, "nobody knows whether"},
-		{"gone", plain, func(m *ident.Module) { m.Path += ".old" }, "cannot be read: "},
+		{gcc, "bounds alone", plain, nil, ""},
+		{gcc, "an index, too", "#include <omp.h>\n" + own, nil, "the thread number is used as an index of an array"},
+		{gcc, "rebuilt", plain, func(m *ident.Module) { m.BuildID = "beef" }, "was rebuilt since the profile"},
+		{gcc, "not known", plain, func(m *ident.Module) { m.BuildID = "" }, "nobody knows whether"},
+		{gcc, "gone", plain, func(m *ident.Module) { m.Path += ".old" }, "cannot be read: "},
+		{gcc, "threadprivate", private, nil, "each thread has its own copy of"},
+		{clang, "clean, clang", plain, nil, ""},
+		{clang, "an index, clang", "#include <omp.h>\n" + own, nil, "the program asks for the thread's number itself (omp_get_thread_num) at "},
+		{clang, "threadprivate, clang", private, nil, "each thread has its own copy of"},
+		{clang, "rebuilt, clang", plain, func(m *ident.Module) { m.BuildID = "beef" }, "was rebuilt since the profile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, site := gccLoop(t, c.source)
+			m, sites := compiledLoops(t, c.compiler, c.callee, c.source)
 			if c.edit != nil {
 				c.edit(&m)
 			}
-			p := twoWays()
+			p := twoWays(t)
 			p.Modules = append(p.Modules, m)
 			r := &p.Regions[profiletest.Back]
-			r.Site.Module, r.Site.Offset, r.Runtime, r.Schedule = len(p.Modules)-1, site, "libgomp", ""
+			r.Site.Module, r.Site.Offset, r.Runtime, r.Schedule = len(p.Modules)-1, sites[0], c.runtime, c.schedule
 			w := &p.Regions[profiletest.Work]
 			w.Schedule = "" // else it is permuted instead
 			code, out, errs := planCase(t, p, "--explain")
@@ -172,12 +194,12 @@ func TestPlanLibgomp(t *testing.T) {
 	}
 }
 
-// gccLoop compiles source and returns the file, and where its one call of
-// omp_get_thread_num in an outlined function returns to.
-func gccLoop(t *testing.T, source string) (ident.Module, uint64) {
+// compiledLoops compiles source and returns the file, and where its calls of callee
+// return to, by address.
+func compiledLoops(t *testing.T, compiler, callee, source string) (m ident.Module, sites []uint64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app")
-	cmd := exec.Command("gcc", "-O2", "-g", "-fopenmp", "-xc", "-", "-o", path)
+	cmd := exec.Command(compiler, "-O2", "-g", "-fopenmp", "-xc", "-", "-o", path)
 	cmd.Stdin = strings.NewReader(source)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -190,12 +212,17 @@ func gccLoop(t *testing.T, source string) (ident.Module, uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(text), "<omp_get_thread_num@plt>\n") // the first call
-	var site uint64
-	if _, err := fmt.Sscanf(strings.TrimSpace(after), "%x:", &site); err != nil {
-		t.Fatal(err)
+	for _, after := range strings.Split(string(text), "<"+callee+"@plt>\n")[1:] {
+		var site uint64
+		if _, err := fmt.Sscanf(strings.TrimSpace(after), "%x:", &site); err != nil {
+			t.Fatal(err)
+		}
+		sites = append(sites, site)
 	}
-	return ident.Module{Path: path, BuildID: file.BuildID()}, site
+	if len(sites) == 0 {
+		t.Fatalf("%s calls no %s", compiler, callee)
+	}
+	return ident.Module{Path: path, BuildID: file.BuildID()}, sites
 }
 
 // TestPlanSchema holds a real plan against the schema that the command prints.

@@ -1,12 +1,13 @@
-// Package bounds reads from the machine code of gcc and gfortran what becomes of
-// a thread number: whether the result of one call of omp_get_thread_num reaches
+// Package bounds reads from machine code whether other threads may do the chunks of
+// a static loop. Of gcc and gfortran it reads what becomes of a thread number: whether the result of one call of omp_get_thread_num reaches
 // the bounds of static worksharing loops and nothing else. Only then may the call
 // be answered with another thread's number, for then nobody can tell: thread t
 // does the iterations of thread c, all of them and no others.
 //
 // # Input
 //
-// An ELF file for x86-64 and the return address of the call. gcc takes the thread
+// An ELF file for x86-64 and the return address of the call that fetches the bounds:
+// __kmpc_for_static_init_* of clang, omp_get_thread_num of gcc. gcc takes the thread
 // number for a constant of the function, so one call may serve several loops, the
 // constructs master and masked, and the program's own use of the number.
 //
@@ -30,19 +31,31 @@
 // other use refuses. So does each instruction, call and memory access that could
 // be a use and is not understood.
 //
+// Data that each thread has its own copy of ties a region to its threads as the
+// number does. In gcc's code as in that of clang, whose runtime gives out the
+// chunks, the function of the loop, the region that it belongs to and what they call
+// in the same file are searched for accesses through %fs, other than to the guard of
+// the stack, and for calls of what tells threads apart: __tls_get_addr,
+// __kmpc_threadprivate_cached, pthread_self, in clang's code omp_get_thread_num. Each
+// refuses, also where it does no harm.
+//
 // # Limits
 //
+// Functions of other files, and those called through pointers that the region does
+// not make itself, are not looked into; nor are callers in other files of a function
+// with a loop.
 // A program that writes exactly this formula by hand is taken for a loop, which
 // permutes it like one. Chunked loops (schedule(static, c)) and code that is not
 // optimised (-O0 divides twice) are refused. Whether
-// the threads carry private data from one loop to another is not seen here: that
-// is a question to the trace of a run.
+// the threads carry private data from one loop to another on their stacks is not
+// seen here: that is a question to the trace of a run.
 package bounds
 
 import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync"
 
 	"numaopt/internal/ident"
 	"numaopt/internal/symbol"
@@ -67,26 +80,55 @@ func refused(format string, args ...any) Verdict {
 	return Verdict{Reason: fmt.Sprintf(format, args...)}
 }
 
-// Judge decides on the call of omp_get_thread_num that returns to site, an ELF
-// virtual address.
+// Judge decides on the loop whose bounds the call that returns to site, an ELF
+// virtual address, fetches: one of omp_get_thread_num in gcc's code, of
+// __kmpc_for_static_init_* in that of clang.
 func (b *Binary) Judge(site uint64) Verdict {
-	fn, ok := b.module.FunctionAt(site - 1)
-	if !ok {
-		return refused("no symbol tells where the function around %#x begins: the file is stripped, rebuild it without -s", site)
+	fn, _, call, v := b.call(site)
+	switch {
+	case v.Reason != "":
+		return v
+	case strings.HasPrefix(call.callee, staticInit):
+		return b.judgeStatic(fn, call)
 	}
-	code, err := b.decode(fn)
-	if err != nil {
-		return refused("%v", err)
+	if v = b.judgeCall(site); v.Permutable {
+		if why := b.personal(fn, true); why != "" {
+			v.Permutable, v.Reason = false, why
+		}
 	}
-	switch call, ok := code.returnsTo(site); {
-	case !ok:
-		return refused("no call returns to %#x in %s: this is another build", site, fn.Symbol)
+	return v
+}
+
+// judgeCall decides what becomes of the result of the call of omp_get_thread_num
+// that returns to site, and of nothing else.
+func (b *Binary) judgeCall(site uint64) Verdict {
+	_, code, call, v := b.call(site)
+	switch {
+	case v.Reason != "":
+		return v
 	case call.callee != threadNum:
 		return refused("the thread number comes from %s, not from %s itself%s", calleeName(call.callee), threadNum, b.place(call.pc))
 	}
 	f := newFlow(b, code, site)
 	f.run()
 	return f.verdict()
+}
+
+// call finds the call that returns to site, and the function that it is in; or v
+// says why not.
+func (b *Binary) call(site uint64) (fn symbol.Function, code *function, call step, v Verdict) {
+	fn, ok := b.module.FunctionAt(site - 1)
+	if !ok {
+		return fn, nil, call, refused("no symbol tells where the function around %#x begins: the file is stripped, rebuild it without -s", site)
+	}
+	code, err := b.decode(fn)
+	if err != nil {
+		return fn, nil, call, refused("%v", err)
+	}
+	if call, ok = code.returnsTo(site); !ok {
+		return fn, nil, call, refused("no call returns to %#x in %s: this is another build", site, fn.Symbol)
+	}
+	return fn, code, call, v
 }
 
 // verdict sums up what the flow found.
@@ -158,4 +200,8 @@ func (b *Binary) place(vaddr uint64) string {
 type Binary struct {
 	module *symbol.Module
 	image
+
+	mu     sync.Mutex
+	bodies map[uint64]*body // by the function's address
+	bounds map[uint64]bool  // calls for the thread number that reach bounds alone
 }

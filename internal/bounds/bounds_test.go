@@ -23,7 +23,7 @@ var reasons = map[string]string{
 	"no_own_share": "share of its own|compared with", "no_even_share": "share of its own",
 	"no_flags": "compared with a constant|multiplied|index", "no_buckets": "index of an array|multiplied|used by",
 	"no_remainder": "share of its own|more than the bounds",
-	"who":          "may be returned",
+	"who":          "may be returned", "no_owner": "asks for the thread's number itself", "no_own_call": "asks for the thread's number itself", "no_threadprivate": "has its own copy of",
 	// of hand.s
 	"no_argument": "not read back", "no_vector": "vector instruction", "no_table": "switch", "no_merge": "index of an array",
 }
@@ -140,7 +140,9 @@ func TestVerdicts(t *testing.T) {
 			t.Run(level+"/"+source, func(t *testing.T) {
 				path := build(t, compiler, source, append(f, "-fopenmp")...)
 				list := judge(t, path)
-				if level == "no-pie" { // reverse.c knows relative addresses only
+				m, b := open(t, path)
+				list = append(list, sites(t, m, b, "no_owner")["no_owner"]...) // it says who did what
+				if level == "no-pie" {                                         // reverse.c knows relative addresses only
 					return
 				}
 				for _, threads := range []string{"1", "4", "7"} {

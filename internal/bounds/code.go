@@ -40,7 +40,7 @@ func Open(m *symbol.Module) (*Binary, error) {
 	if e.Machine != elf.EM_X86_64 {
 		return nil, fmt.Errorf("%s: code for %v cannot be judged, only for x86-64", m.Path(), e.Machine)
 	}
-	b := &Binary{module: m, image: image{got: map[uint64]string{}}}
+	b := &Binary{module: m, image: image{got: map[uint64]string{}}, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR == 0 {
 			continue

@@ -58,10 +58,9 @@ type Options struct {
 	Mark    bool     // open the lab's counting windows
 	Only    []string // loops that open them instead of the program
 	Summary string   // path for the runtime's JSON; empty is text on stderr
-	// Permutable says why the result of omp_get_thread_num that returns to an ELF
-	// virtual address of a file must not be changed; nil if it may be, because it
-	// reaches loop bounds alone. It is asked about rebuilt files only; without it
-	// their loops of libgomp keep OpenMP's schedule.
+	// Permutable says why the loop whose bounds are fetched by the call that returns
+	// to an ELF virtual address of a file must stay as it is; nil if it need not. It
+	// is asked about rebuilt files only; without it their loops keep OpenMP's schedule.
 	Permutable func(path string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a
 	// quarter; 0 is the kernel's default.

@@ -177,8 +177,8 @@ func sameLine(c ident.Code, l *plan.Loop) bool {
 
 // sound says why a loop of a rebuilt file cannot be permuted although its call at
 // ra was found: its function has loops of which the plan knows nothing, which may
-// have to be permuted alike; or nobody can say whether the thread number that gcc's
-// code asks for there reaches loop bounds alone.
+// have to be permuted alike; or nobody can say that its code does not depend on
+// which thread does which chunk.
 func (r *resolver) sound(file *symbol.Module, l *plan.Loop, c calls, ra uint64) error {
 	fn, ok := file.FunctionAt(ra - 1)
 	if !ok {
@@ -191,11 +191,8 @@ func (r *resolver) sound(file *symbol.Module, l *plan.Loop, c calls, ra uint64) 
 				filepath.Base(file.Path()), symbol.Name(ident.Code{Module: -1, Symbol: at.Symbol, Inlined: at.Inlined}, nil))
 		}
 	}
-	if l.Runtime != "libgomp" {
-		return nil
-	}
 	if r.permutable == nil {
-		return fmt.Errorf("%s was rebuilt, and what gcc's code does with the thread number there is known of the profiled one alone: profile it again", filepath.Base(file.Path()))
+		return fmt.Errorf("%s was rebuilt, and what its code does with the thread number is known of the profiled one alone: profile it again", filepath.Base(file.Path()))
 	}
 	return r.permutable(file.Path(), ra)
 }

@@ -117,10 +117,10 @@ type Options struct {
 	// loops that are permuted alike, for which they are; as PageGain.
 	ScheduleGain float64
 	// Refuse is by region why a loop must stay static, for those that somebody looked
-	// at: in gcc's code the thread number may reach more than the bounds of loops. An
-	// empty reason says that it does not; then a loop of libgomp, whose runtime does
-	// not know its schedule, can be permuted: what thread t did another does,
-	// whether its chunks are one or many.
+	// at: in gcc's code the thread number may reach more than the bounds of loops, and
+	// threads may keep data of their own. An empty reason says that it is not so; then
+	// a loop of libgomp, whose runtime does not know its schedule, can be permuted:
+	// what thread t did another does, whether its chunks are one or many.
 	Refuse map[int]string
 	// Apart tells of a region whether a barrier frees its loop from the others of
 	// its outlined function, because no thread keeps data of its own from one to

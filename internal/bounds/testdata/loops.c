@@ -177,7 +177,7 @@ NOINLINE static void ok_switch(int n)
 		}
 }
 
-NOINLINE static void ok_threadprivate(int n)
+NOINLINE static void no_threadprivate(int n)
 {
 #pragma omp parallel for schedule(static)
 	for (int i = 0; i < n; i++) {
@@ -204,7 +204,7 @@ NOINLINE static void orphan(int n)
 		a[i] = b[i] * 5;
 }
 
-NOINLINE static void ok_owner(int n)
+NOINLINE static void no_owner(int n)
 {
 #pragma omp parallel for schedule(static)
 	for (int i = 0; i < n; i++)
@@ -418,7 +418,7 @@ int main(int argc, char **argv)
 	RUN(ok_private_arrays, n);
 	RUN(ok_sweeps, n, 3);
 	RUN(ok_switch, n);
-	RUN(ok_threadprivate, n);
+	RUN(no_threadprivate, n);
 	RUN(ok_critical, n);
 #pragma omp parallel
 	orphan(n);
@@ -439,7 +439,7 @@ int main(int argc, char **argv)
 	RUN(no_remainder, n);
 	no_pointer(n);
 	fill();
-	ok_owner(n);
+	no_owner(n);
 	printf("first %d last %d flags %d %d %d\n", owner[0], owner[n - 1], seen[0], seen[1], seen[2]);
 	return 0;
 }

@@ -68,7 +68,7 @@ contains
     !$omp end do
     !$omp end parallel
   end subroutine
-  subroutine ok_own_call(m) ! gfortran keeps the program's own call apart
+  subroutine no_own_call(m) ! gfortran keeps the program's own call apart
     integer, intent(in) :: m
     integer :: j, mark(0:63)
     !$omp parallel
@@ -111,6 +111,6 @@ program main
   call show('ok_workshare')
   call no_master(n)
   call show('no_master')
-  call ok_own_call(n)
-  call show('ok_own_call')
+  call no_own_call(n)
+  call show('no_own_call')
 end program

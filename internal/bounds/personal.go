@@ -1,0 +1,259 @@
+package bounds
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"numaopt/internal/ident"
+	"numaopt/internal/symbol"
+)
+
+// staticInit is how the functions that give libomp's static loops their bounds
+// begin.
+const staticInit = "__kmpc_for_static_init_"
+
+// farthest is how many functions of a region are read at most.
+const farthest = 1000
+
+// identities are the functions whose result depends on which thread calls.
+var identities = map[string]string{
+	threadNum:                     whyNumber,
+	threadNum + "_":               whyNumber, // of Fortran
+	"omp_get_ancestor_thread_num": whyNumber,
+	"omp_get_place_num":           whyNumber,
+	"__kmpc_threadprivate_cached": whyOwnData,
+	"__kmpc_threadprivate":        whyOwnData,
+	"__tls_get_addr":              whyOwnData,
+	"__emutls_get_address":        whyOwnData,
+	"pthread_getspecific":         whyOwnData,
+	"tss_get":                     whyOwnData,
+	"pthread_self":                whyIdentity,
+	"thrd_current":                whyIdentity,
+	"gettid":                      whyIdentity,
+	"sched_getcpu":                whyIdentity,
+}
+
+const (
+	whyNumber   = "the program asks for the thread's number itself"
+	whyOwnData  = "the program uses data that each thread has its own copy of (threadprivate, thread_local)"
+	whyIdentity = "the program asks which thread it is in"
+)
+
+// body is what a function does that depends on the thread it runs in.
+type body struct {
+	err   error // it cannot be read
+	owns  []use // of data of the thread's own, and of its identity
+	asks  []use // calls for the thread's number
+	calls []symbol.Function
+}
+
+type use struct {
+	at, next uint64
+	why      string // with the callee, without the place
+}
+
+// judgeStatic decides on a loop of libomp, whose bounds call fetches: the runtime
+// gives out the chunks, so that the thread number needs not be followed, but what
+// else the region does must not depend on which thread does which chunk.
+func (b *Binary) judgeStatic(fn symbol.Function, call step) Verdict {
+	v := Verdict{Reason: b.personal(fn, false)}
+	v.Permutable = v.Reason == ""
+	if l, ok := b.line(call.pc); ok {
+		v.Loops = []ident.Location{l}
+	}
+	return v
+}
+
+// personal says why it matters which thread runs the region that fn is, or that
+// calls fn; empty if it does not. With gcc, calls for the thread number that reach
+// loop bounds alone do not count.
+func (b *Binary) personal(fn symbol.Function, gcc bool) string {
+	why, _ := b.personalFrom(fn, fn, gcc)
+	if why != "" || symbol.IsLoop(fn.Symbol) {
+		return why
+	}
+	for _, l := range b.module.OutlinedLoops() { // whose loop this may be
+		root, ok := b.module.FunctionAt(l.Lo)
+		if !ok {
+			continue
+		}
+		if why, calls := b.personalFrom(root, fn, gcc); calls && why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// personalFrom looks at root and what it calls in this file; calls reports whether
+// the function about is among that.
+func (b *Binary) personalFrom(root, about symbol.Function, gcc bool) (why string, calls bool) {
+	seen := map[uint64]bool{root.Lo: true}
+	for work := []symbol.Function{root}; len(work) > 0; work = work[1:] {
+		fn := work[0]
+		calls = calls || fn.Lo == about.Lo
+		body := b.body(fn)
+		if why == "" {
+			why = b.objection(body, gcc)
+		}
+		for _, c := range body.calls {
+			if seen[c.Lo] {
+				continue
+			}
+			if seen[c.Lo] = true; len(seen) > farthest {
+				if why == "" {
+					why = fmt.Sprintf("its region calls more than %d functions, too many to read whether one of them depends on the thread", farthest)
+				}
+				return why, true
+			}
+			work = append(work, c)
+		}
+	}
+	return why, calls
+}
+
+// objection is what is against a function, with the place.
+func (b *Binary) objection(f *body, gcc bool) string {
+	if f.err != nil {
+		return f.err.Error()
+	}
+	for _, u := range f.owns {
+		return u.why + b.place(u.at)
+	}
+	for _, u := range f.asks {
+		if !gcc || !b.followed(u.next) {
+			return u.why + b.place(u.at)
+		}
+	}
+	return ""
+}
+
+// followed reports whether the call for the thread number that returns to site
+// reaches loop bounds alone.
+func (b *Binary) followed(site uint64) bool {
+	b.mu.Lock()
+	known, ok := b.bounds[site]
+	b.mu.Unlock()
+	if !ok {
+		known = b.judgeCall(site).Permutable
+		b.mu.Lock()
+		b.bounds[site] = known
+		b.mu.Unlock()
+	}
+	return known
+}
+
+// body reads a function, once.
+func (b *Binary) body(fn symbol.Function) *body {
+	b.mu.Lock()
+	f := b.bodies[fn.Lo]
+	b.mu.Unlock()
+	if f == nil {
+		f = b.readBody(fn)
+		b.mu.Lock()
+		b.bodies[fn.Lo] = f
+		b.mu.Unlock()
+	}
+	return f
+}
+
+func (b *Binary) readBody(fn symbol.Function) *body {
+	f := new(body)
+	code, err := b.decode(fn)
+	if err != nil {
+		f.err = err
+		return f
+	}
+	for i := range code.steps {
+		s := &code.steps[i]
+		name := cmp.Or(s.callee, b.loaded(s))
+		if why := identities[name]; why != "" {
+			u := use{s.pc, s.next, why + " (" + strings.TrimSuffix(name, "_") + ")"}
+			if s.callee == threadNum && s.Op == x86asm.CALL {
+				f.asks = append(f.asks, u)
+			} else {
+				f.owns = append(f.owns, u)
+			}
+			continue
+		}
+		if ownData(s) {
+			f.owns = append(f.owns, use{s.pc, s.next, whyOwnData})
+		}
+		f.calls = append(f.calls, b.called(s)...)
+	}
+	return f
+}
+
+// loaded returns the function whose address an instruction takes from the global
+// offset table; -fno-plt calls it by a register then.
+func (b *Binary) loaded(s *step) string {
+	for _, a := range s.Args {
+		if m, ok := a.(x86asm.Mem); ok && m.Base == x86asm.RIP {
+			return b.got[s.next+uint64(int64(int32(m.Disp)))]
+		}
+	}
+	return ""
+}
+
+// ownData reports whether an instruction reads or writes what %fs points to, other
+// than the value that guards the stack.
+func ownData(s *step) bool {
+	const guard = 0x28
+	if s.Op == x86asm.RDFSBASE {
+		return true
+	}
+	return s.Op != x86asm.NOP && slices.ContainsFunc(s.Args[:], func(a x86asm.Arg) bool {
+		m, ok := a.(x86asm.Mem)
+		return ok && m.Segment == x86asm.FS && (m.Base != 0 || m.Index != 0 || m.Disp != guard)
+	})
+}
+
+// called returns the functions of this file that an instruction calls, jumps to, or
+// takes the address of, which somebody may call then. The OpenMP runtime's own,
+// where it is linked statically, are not the program's.
+func (b *Binary) called(s *step) []symbol.Function {
+	switch {
+	case runtimeFunction(s.callee):
+		return nil
+	case s.target != 0:
+		return nil // within the function
+	}
+	if a, ok := s.Args[0].(x86asm.Rel); ok {
+		if fn, ok := b.module.FunctionAt(s.next + uint64(int64(a))); ok {
+			return []symbol.Function{fn}
+		}
+	}
+	if name := cmp.Or(s.callee, b.loaded(s)); name != "" { // through the linkage table
+		if runtimeFunction(name) {
+			return nil
+		}
+		return b.module.FunctionsNamed(name)
+	}
+	address := uint64(0)
+	switch a := s.Args[1].(type) {
+	case x86asm.Mem:
+		if s.Op == x86asm.LEA && a.Base == x86asm.RIP {
+			address = s.next + uint64(int64(int32(a.Disp)))
+		}
+	case x86asm.Imm:
+		if s.Op == x86asm.MOV {
+			address = uint64(a)
+		}
+	}
+	if fn, ok := b.module.FunctionAt(address); ok && address == fn.Lo && !runtimeFunction(fn.Symbol) {
+		return []symbol.Function{fn}
+	}
+	return nil
+}
+
+func runtimeFunction(name string) bool {
+	for _, prefix := range []string{"__kmp", "kmp_", "omp_", "GOMP_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}

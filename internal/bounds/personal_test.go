@@ -1,0 +1,134 @@
+package bounds
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"numaopt/internal/programs"
+	"numaopt/internal/symbol"
+)
+
+// personalReasons are what the verdict of each refused function of personal.c says.
+var personalReasons = map[string]string{
+	"no_fill": ownDataAt, "no_drain": ownDataAt, "no_counter": ownDataAt, "no_pointer": ownDataAt, "no_orphan": ownDataAt,
+	"no_number":   `the thread's number itself \(omp_get_thread_num\) at personal.c:\d+|index of an array|used by|multiplied`,
+	"no_deeper":   `the thread's number itself \(omp_get_thread_num\) at personal.c:\d+`,
+	"no_specific": `its own copy of .*\(pthread_getspecific\) at personal.c:\d+`,
+}
+
+const ownDataAt = `its own copy of \(threadprivate, thread_local\).* at personal.c:\d+`
+
+// boundsSites returns the return addresses of the calls that fetch loops' bounds, by
+// the source function.
+func boundsSites(t *testing.T, m *symbol.Module, b *Binary) map[string][]uint64 {
+	t.Helper()
+	out := map[string][]uint64{}
+	for _, fn := range m.Functions() {
+		code, err := b.decode(fn)
+		if err != nil {
+			continue
+		}
+		for _, s := range code.steps {
+			if s.Op != x86asm.CALL || !strings.HasPrefix(s.callee, staticInit) && s.callee != threadNum {
+				continue
+			}
+			if at := m.ReturnSite(s.next).Inlined; len(at) > 0 {
+				name := at[0].Function
+				if strings.HasPrefix(name, ".omp.reduction.") { // what clang 14 calls the region
+					name = "ok_reduction"
+				}
+				out[name] = append(out[name], s.next)
+			}
+		}
+	}
+	return out
+}
+
+// needs skips a test where a compiler is missing.
+func needs(t *testing.T, compiler string) {
+	t.Helper()
+	if _, err := exec.LookPath(compiler); err != nil {
+		t.Skip(err)
+	}
+}
+
+// TestPersonal compares the verdicts on loops that depend on their threads otherwise
+// than by the bounds.
+func TestPersonal(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"O1": {"-O1"}, "O2": {"-O2"}, "O3 of new processors": {"-O3", "-march=skylake-avx512"}, "no-pie": {"-O2", "-no-pie"},
+		"protected": {"-O2", "-fstack-protector-all"}, "cet": {"-O2", "-fcf-protection"}, "no-plt": {"-O2", "-fno-plt"},
+		"shared": {"-O2", "-fPIC", "-shared"}, "emulated": {"-O2", "-femulated-tls"}, "O0": {"-O0"},
+	} {
+		for _, compiler := range []string{"gcc", "clang"} {
+			if compiler == "gcc" && (name == "emulated" || name == "O0") { // not an option; refused anyway
+				continue
+			}
+			t.Run(name+"/"+compiler, func(t *testing.T) {
+				needs(t, compiler)
+				m, b := open(t, build(t, compiler, "personal.c", append(flags, "-fopenmp")...))
+				judged := 0
+				for fn, all := range boundsSites(t, m, b) {
+					for _, site := range all {
+						want, refuse := personalReasons[fn]
+						if !refuse && !strings.HasPrefix(fn, "ok_") {
+							continue // number
+						}
+						if compiler == "clang" && refuse && !strings.HasPrefix(calleeAt(t, b, site), staticInit) {
+							continue // its own call
+						}
+						judged++
+						if v := b.Judge(site); v.Permutable == refuse || refuse && !regexp.MustCompile(want).MatchString(v.Reason) {
+							t.Errorf("%s at %#x: %+v, want %q", fn, site, v, want)
+						}
+					}
+				}
+				if judged < 13 {
+					t.Errorf("%d loops: %v", judged, boundsSites(t, m, b))
+				}
+			})
+		}
+	}
+}
+
+func calleeAt(t *testing.T, b *Binary, site uint64) string {
+	t.Helper()
+	_, _, call, v := b.call(site)
+	if v.Reason != "" {
+		t.Fatal(v.Reason)
+	}
+	return call.callee
+}
+
+// TestPersonalPrograms: of the test programs those that sweep stay permutable with
+// clang, and the one whose threads keep data from one loop to the next does not.
+func TestPersonalPrograms(t *testing.T) {
+	for name, refused := range map[string]string{"lu": "", "ssor": "", "sor": "", "is": "distribute"} {
+		for _, compiler := range []string{"gcc", "clang"} {
+			t.Run(name+"/"+compiler, func(t *testing.T) {
+				needs(t, compiler)
+				m, b := open(t, programs.Build(t, name, compiler))
+				seen := map[bool]int{}
+				for fn, all := range boundsSites(t, m, b) {
+					for _, site := range all {
+						if compiler == "clang" && calleeAt(t, b, site) == threadNum {
+							continue
+						}
+						v := b.Judge(site)
+						if seen[v.Permutable]++; v.Permutable == (fn == refused) {
+							t.Errorf("%s: %+v", fn, v)
+						}
+						t.Log(fn, v)
+					}
+				}
+				if seen[true] == 0 || (seen[false] == 0) != (refused == "") {
+					t.Errorf("%d permutable, %d not", seen[true], seen[false])
+				}
+			})
+		}
+	}
+}
