@@ -119,7 +119,7 @@ func resolvePlan(p *plan.Plan, opt applyOptions) (*launch.Result, error) {
 		Command: opt.command, Environ: os.Environ(), Topology: host,
 		System: runfile.Linux, Mode: runfile.Apply,
 		Bind: opt.bind, Mark: opt.mark, Only: opt.only, Summary: opt.summary,
-		MapCount: kernelNumber("vm/max_map_count"), Permutable: permutableAt,
+		MapCount: kernelNumber("vm/max_map_count"), Permutable: permutable(),
 	})
 	if err == nil && !res.OneNode && kernelNumber("kernel/numa_balancing") > 0 {
 		res.Warnings = append(res.Warnings, errors.New("kernel.numa_balancing is on: the kernel goes on moving the pages that the plan leaves alone (sysctl kernel.numa_balancing=0 ends that)"))

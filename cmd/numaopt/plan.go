@@ -195,13 +195,19 @@ func codeOf(file *symbol.Module) judge {
 	}
 }
 
-// permutableAt judges a call in the file at path.
-func permutableAt(path string, returns uint64) error {
-	file, err := symbol.Open(path)
-	if err != nil {
-		return err
+// permutable judges calls in files by their paths; each file is read once.
+func permutable() func(path string, returns uint64) error {
+	code := make(map[string]judge)
+	return func(path string, returns uint64) error {
+		if code[path] == nil {
+			file, err := symbol.Open(path)
+			if err != nil {
+				return err
+			}
+			code[path] = codeOf(file)
+		}
+		return code[path](returns)
 	}
-	return codeOf(file)(returns)
 }
 
 func writePlan(std *stdio, path string, p *plan.Plan) error {

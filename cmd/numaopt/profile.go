@@ -327,7 +327,7 @@ func planRun(std *stdio, opt profileOptions, machine topo.Topology) (runfile.Run
 	}
 	res, err := launch.Resolve(p, new(symbol.Table), launch.Options{
 		Command: opt.program, Environ: os.Environ(), Topology: machine, System: runfile.Emulated, Mode: runfile.Track, Bind: bind,
-		Permutable: permutableAt,
+		Permutable: permutable(),
 	})
 	if err != nil {
 		return runfile.Run{}, "", err

@@ -40,7 +40,7 @@ func Open(m *symbol.Module) (*Binary, error) {
 	if e.Machine != elf.EM_X86_64 {
 		return nil, fmt.Errorf("%s: code for %v cannot be judged, only for x86-64", m.Path(), e.Machine)
 	}
-	b := &Binary{module: m, image: image{got: map[uint64]string{}}, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
+	b := &Binary{module: m, image: image{got: Imports(e)}, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR == 0 {
 			continue
@@ -51,12 +51,14 @@ func Open(m *symbol.Module) (*Binary, error) {
 		}
 		b.text = append(b.text, text{s.Addr, data})
 	}
-	b.readGOT(e)
 	return b, nil
 }
 
-// readGOT learns the names of imported functions from the relocations.
-func (im *image) readGOT(e *elf.File) {
+// Imports returns the names of the functions and variables whose addresses the
+// dynamic linker writes into the file, by the virtual address of the place, as its
+// relocations say; empty where it has none.
+func Imports(e *elf.File) map[uint64]string {
+	got := make(map[uint64]string)
 	symbols, _ := e.DynamicSymbols()
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 {
@@ -66,10 +68,11 @@ func (im *image) readGOT(e *elf.File) {
 		for ; len(data) >= 24; data = data[24:] { // r_offset, r_info, r_addend
 			info := binary.LittleEndian.Uint64(data[8:])
 			if i := info >> 32; i > 0 && i <= uint64(len(symbols)) {
-				im.got[binary.LittleEndian.Uint64(data)] = symbols[i-1].Name
+				got[binary.LittleEndian.Uint64(data)] = symbols[i-1].Name
 			}
 		}
 	}
+	return got
 }
 
 // at returns the code from vaddr to the end of its section.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"numaopt/internal/bounds"
 )
 
 // calls is the calls of an OpenMP library that fetch the bounds of worksharing
@@ -44,10 +46,11 @@ func callsOf(path string, names []string) (c calls, err error) {
 			c.defined = s.Name
 		}
 	}
-	slots := gotSlots(f, names)
+	imports := bounds.Imports(f)
+	slot := func(at uint64) bool { return slices.Contains(names, imports[at]) }
 	stubs := make(map[uint64]bool)
 	scan(f, func(s *elf.Section) bool { return strings.HasPrefix(s.Name, ".plt") }, func(at uint64, code []byte) {
-		if code[0] == 0xff && code[1] == 0x25 && slots[target(at+6, code[2:])] { // jmp [rip+disp32]
+		if code[0] == 0xff && code[1] == 0x25 && slot(target(at+6, code[2:])) { // jmp [rip+disp32]
 			if at%8 != 0 {
 				at &^= 15 // behind an endbr64, and perhaps a bnd prefix
 			}
@@ -58,7 +61,7 @@ func callsOf(path string, names []string) (c calls, err error) {
 		switch {
 		case code[0] == 0xe8 && stubs[target(at+5, code[1:])]:
 			c.returns = append(c.returns, at+5)
-		case code[0] == 0xff && code[1] == 0x15 && slots[target(at+6, code[2:])]:
+		case code[0] == 0xff && code[1] == 0x15 && slot(target(at+6, code[2:])):
 			c.returns = append(c.returns, at+6)
 		}
 	})
@@ -87,31 +90,4 @@ func scan(f *elf.File, want func(*elf.Section) bool, see func(at uint64, code []
 			see(s.Addr+uint64(i), code[i:i+longest])
 		}
 	}
-}
-
-// gotSlots is the places in the global offset table that hold the addresses of
-// names at run time.
-func gotSlots(f *elf.File, names []string) map[uint64]bool {
-	slots := make(map[uint64]bool)
-	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		return slots
-	}
-	for _, s := range f.Sections {
-		if s.Type != elf.SHT_RELA || s.Flags&elf.SHF_ALLOC == 0 {
-			continue
-		}
-		data, err := s.Data()
-		if err != nil {
-			continue
-		}
-		const entry = 24 // Elf64_Rela: offset, info, addend
-		for ; len(data) >= entry; data = data[entry:] {
-			symbol := binary.LittleEndian.Uint64(data[8:]) >> 32
-			if symbol > 0 && symbol <= uint64(len(symbols)) && slices.Contains(names, symbols[symbol-1].Name) {
-				slots[binary.LittleEndian.Uint64(data)] = true
-			}
-		}
-	}
-	return slots
 }
