@@ -38,11 +38,7 @@ bool nmo_dynamic_runtime(void) {
     static void *real;
     if (!nmo_track)
         return false;
-    void *get = __atomic_load_n(&real, __ATOMIC_ACQUIRE);
-    if (!get) {
-        get = nmo_real_find("omp_get_schedule", 0);
-        __atomic_store_n(&real, get, __ATOMIC_RELEASE);
-    }
+    void *get = nmo_real_of(&real, "omp_get_schedule", 0);
     if (!get)
         return false;
     int kind = 0, chunk = 0;

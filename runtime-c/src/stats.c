@@ -89,11 +89,16 @@ static void add_field(struct nmo_text *text, const char *name, uint64_t n) {
     nmo_text_number(text, n);
 }
 
-static void add_object(struct nmo_text *text, const struct nmo_object *o) {
+/* Begins what is told of an object or a loop of the plan. */
+static void add_named(struct nmo_text *text, uint32_t id, const char *name) {
     nmo_text_add(text, "{\"id\":");
-    nmo_text_number(text, o->id);
+    nmo_text_number(text, id);
     nmo_text_add(text, ",\"name\":");
-    nmo_text_json(text, o->name);
+    nmo_text_json(text, name);
+}
+
+static void add_object(struct nmo_text *text, const struct nmo_object *o) {
+    add_named(text, o->id, o->name);
     add_field(text, "instances", o->instances);
     add_field(text, "pages", o->pages);
     add_field(text, "touched", o->touched_seen);
@@ -104,10 +109,7 @@ static void add_object(struct nmo_text *text, const struct nmo_object *o) {
 }
 
 static void add_loop(struct nmo_text *text, const struct nmo_loop *l) {
-    nmo_text_add(text, "{\"id\":");
-    nmo_text_number(text, l->id);
-    nmo_text_add(text, ",\"name\":");
-    nmo_text_json(text, l->name);
+    add_named(text, l->id, l->name);
     add_field(text, "permuted", l->permuted);
     add_field(text, "left", l->left);
     nmo_text_add(text, "}");
