@@ -130,7 +130,7 @@ func (d *demand) count(in []bool, allLevels bool) {
 	serial := access.SerialCode(d.p)
 	again := make([]*profile.Profile, len(d.opt.Again))
 	for i, f := range d.opt.Again {
-		again[i] = f.Profile
+		again[i] = steady(f.Profile)
 	}
 	d.chance, d.grain = classify.FindChance(d.p, again, d.counts), 1
 	d.expected = d.newTable()

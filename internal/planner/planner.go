@@ -15,7 +15,7 @@
 // # Method
 //
 // Frequency-based placement, CGO'12 §2.3: a page belongs on the node that makes
-// most DRAM accesses to it. A page where that saves next to nothing over where
+// most DRAM accesses to it, less what is luck in the LLC (steady.go). A page where that saves next to nothing over where
 // first touch puts it (Options.PageGain) is left to first touch. The map that
 // results for an object is then described as bind, x-wise or block-cyclic where
 // these are as good, within Options.Tolerance, and as a page map where nothing
@@ -215,6 +215,7 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	if err := checkAgain(p, &opt); err != nil {
 		return nil, err
 	}
+	p = steady(p)
 	d, err := newDemand(p, opt)
 	if err != nil {
 		return nil, err

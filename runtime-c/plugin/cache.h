@@ -1,8 +1,12 @@
 /* cache.h: the cache model under which serving levels are decided, the same in
  * user-mode emulation (emulate.c) and in the lab's guest (lab.c).
  *
- * Private L1 and L2 per CPU, one LLC per node, 64-byte lines, plain modulo set
- * index, true LRU, write-allocate, not inclusive (no back-invalidation). A store
+ * Private L1 and L2 per CPU, one LLC per node, 64-byte lines, true LRU,
+ * write-allocate, not inclusive (no back-invalidation). The L1's sets are taken by
+ * modulo; in the L2 and LLC every page is shifted by a hash of its number, as where
+ * a kernel's pages lie by chance and an LLC hashes their addresses. So lines of
+ * virtual pages (emulate.c) and of physical ones (lab.c) meet in a set equally
+ * often, and no power of two of an array's rows falls into one set. A store
  * invalidates the copies in all other CPUs' L1 and L2 and in the other nodes'
  * LLCs. Write-backs and prefetches do not exist. An access that crosses a line
  * is one access to its first line.
@@ -34,6 +38,7 @@
 #define NMO_INLINE static inline __attribute__((always_inline))
 
 #define NMO_LINE_SHIFT 6
+#define NMO_PAGE_LINES_SHIFT 6 /* a page of 4 KiB has 64 lines */
 #define NMO_CACHE_MAX_WAYS 32
 #define NMO_CACHE_MAX_CPUS 1024
 #define NMO_CACHE_MAX_NODES 64
@@ -185,11 +190,21 @@ static inline struct nmo_l1 *nmo_cache_l1(const struct nmo_cache_model *m, unsig
     return (struct nmo_l1 *)(m->l1 + cpu * m->l1_stride);
 }
 
+/* How far the lines of a line's page are shifted in the L2 and LLC: a multiple of
+ * a page's lines. */
+NMO_INLINE uint64_t nmo_colour(uint64_t line)
+{
+    uint64_t h = (line >> NMO_PAGE_LINES_SHIFT) * 0x9E3779B97F4A7C15u;
+    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
+    return h >> 40 << NMO_PAGE_LINES_SHIFT;
+}
+
 /* The set of a line among those at sets; usual promises a power of two of them
  * and, with ways, their stride. */
 NMO_INLINE uint32_t *nmo_set_of(const struct nmo_cache_model *m, int level, void *sets, uint64_t line, unsigned ways, bool usual)
 {
-    uint64_t i = usual || m->mask[level] ? line & m->mask[level] : line % m->sets[level];
+    uint64_t at = level == NMO_L1 ? line : line + nmo_colour(line);
+    uint64_t i = usual || m->mask[level] ? at & m->mask[level] : at % m->sets[level];
     return (uint32_t *)((char *)sets + i * (usual ? nmo_set_bytes(level, ways) : m->stride[level]));
 }
 
