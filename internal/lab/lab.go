@@ -28,12 +28,10 @@
 // the machine, and remote memory is as fast as local. The window in which accesses
 // count opens when the program's main starts and closes at its exit, so start-up
 // of the dynamic linker is not in it; with Only, it is open while a thread team is
-// in one of the named loops. Caches are indexed by physical line, as the real ones
-// are: page frames that happen to fall on the same sets cost misses that an
-// emulated profile, indexed by virtual line, does not have. Where much of the data
-// is gathered at random that is worth up to 3 points (cg of testdata/programs,
-// clang: 64.1 % against 61.4 %, and 61.5 % with virtual lines here). The caches are simulated from the run's beginning, and
-// are warm when a window opens.
+// in one of the named loops. Caches are simulated from the run's beginning, and are warm
+// when a window opens. They are indexed by physical line, an emulated profile's by
+// virtual line; the model hashes both, so that the two differ by luck only (up to a
+// point where much of the data is gathered at random).
 package lab
 
 import (
