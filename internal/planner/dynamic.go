@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -135,10 +136,12 @@ func (c *dealt) divide(t *table, at pagePart, count uint64) {
 }
 
 // choice puts in force the table to choose by: what is expected, but for pages that
-// gain by being where they were used in this run, see free, whatever the schedules.
+// gain by being where they were used in this run, see free, whatever the schedules,
+// and for pages that are left to a race, see races.
 func (d *demand) choice() {
 	d.chosen = d.expected
-	if d.same != d.expected {
+	races := d.races()
+	if d.same != d.expected || len(races) > 0 {
 		d.chosen = &table{base: slices.Clone(d.expected.base), drift: slices.Clone(d.expected.drift)}
 		serial := d.serialFirst()
 		for i := range d.p.Pages {
@@ -147,9 +150,35 @@ func (d *demand) choice() {
 				d.chosen.drift[i] = d.same.drift[i]
 			}
 		}
+		for i, nodes := range races {
+			use := d.of(d.expected.use, i)
+			d.chosen.drift[i] += int64(mean(use, nodes)) - int64(use[d.home[i]])
+		}
 		d.arrange(nil)
 	}
 	d.table = d.chosen
+}
+
+// races is the pages that threads of several nodes store to in the loop that touched
+// them first, with these nodes. Who comes first there is a matter of microseconds: in
+// the next run the page may be on any of them, so it is not where it should be only
+// because it happened to be in this one. A prediction for pages that are left to
+// first touch is of this run all the same.
+func (d *demand) races() map[int][]int {
+	nodes := make(map[int][]int)
+	for i := range d.p.Rows {
+		r := &d.p.Rows[i]
+		pg := &d.p.Pages[r.Page]
+		if r.Op != profile.Store || r.Region != pg.Region || pg.Home < 0 || pg.Serial ||
+			d.p.Regions[r.Region].Kind != profile.Loop || d.p.Regions[r.Region].Dynamic {
+			continue
+		}
+		if n := int(d.p.Threads[r.Thread].Node); !slices.Contains(nodes[r.Page], n) {
+			nodes[r.Page] = append(nodes[r.Page], n)
+		}
+	}
+	maps.DeleteFunc(nodes, func(page int, n []int) bool { return len(n) < 2 || !slices.Contains(n, d.home[page]) })
+	return nodes
 }
 
 // free reports whether page i, whose use is guessed to be chance, should be where

@@ -779,3 +779,37 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%.1f %% -> %.1f %%, %s", r.Before.RemotePct(), after, placement(r.Plan))
 	}
 }
+
+// A page that threads of two nodes raced for is on the better one in this run and
+// may be on the other in the next: the plan says where it should be.
+func TestRaces(t *testing.T) {
+	for _, op := range []profile.Op{profile.Load, profile.Store} {
+		s := newSweeps(4, 1)
+		fill, use := s.loop("fill"), s.loop("use")
+		s.array("u", 100)
+		for page := range 100 {
+			first := page % 4
+			if page%10 == 0 {
+				first = (first + 1) % 4 // lost the race: something for the plan to do
+			}
+			for _, node := range []int{first, page % 4, (page + 1) % 4} {
+				s.touch(fill, node, page, 1)
+				s.Rows[len(s.Rows)-1].Op = op
+			}
+			s.touch(use, page%4, page, 600)
+			s.touch(use, (page+1)%4, page, 400)
+		}
+		m := build(t, s.Profile, DefaultOptions()).Plan.Objects[0].Place
+		left := 0
+		for page := range 100 {
+			if n := m.Home(page, 100, 4); n < 0 {
+				left++
+			} else if n != page%4 {
+				t.Errorf("op %d: page %d on node %d", op, page, n)
+			}
+		}
+		if want := op == profile.Load; (left > 0) != want {
+			t.Errorf("op %d: %d pages are left to first touch", op, left)
+		}
+	}
+}
