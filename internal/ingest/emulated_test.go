@@ -289,6 +289,34 @@ func TestFirstTouchOfCaller(t *testing.T) {
 	}
 }
 
+// Threads take part in what they share as if each had a CPU, however few there are.
+func TestTogether(t *testing.T) {
+	qemu := emulator(t)
+	r := emulate(t, qemu, nil, compile(t, "together", "-fopenmp"))
+	if r.out != "sum 8808\n" || r.raw.Status != 0 {
+		t.Fatalf("status %d\n%s", r.raw.Status, r.out)
+	}
+	by, all := make([]uint64, 8), uint64(0)
+	for k, n := range r.counts(r.object(t, "work in together.c")) {
+		by[k.rank] += n
+		all += n
+	}
+	for rank, n := range by {
+		if rank > 0 && (20*n < all || 4*n > all) { // the main thread also adds it up
+			t.Errorf("rank %d made %d of %d accesses", rank, n, all)
+		}
+	}
+	o, late := r.object(t, "raced in together.c"), 0
+	for _, g := range r.Pages {
+		if g.Object == o && int(g.Home) != g.Index/32/2 {
+			late++
+		}
+	}
+	if late > 0 {
+		t.Errorf("on %d of 256 pages the thread that ended there came first", late)
+	}
+}
+
 func TestEnds(t *testing.T) {
 	qemu := emulator(t)
 	app := compile(t, "ends")

@@ -107,6 +107,7 @@ static void on_fork_child(void)
     nmo_object_child();
     nmo_touch_child();
     nmo_thread_child(this_vcpu);
+    nmo_pace_child(&nmo_vcpus[this_vcpu]);
 }
 
 /* The command of this process, from QEMU's own: what follows "-0 NAME". */

@@ -60,9 +60,13 @@ struct vcpu {
     uint32_t thread; /* index in the arena's threads */
     uint32_t cpu, node;
     struct seen *seen;
+    uint64_t until;     /* the L1's clock at which to look at the others, see pace.c */
     uint64_t countdown; /* to the next sample */
     uint64_t random;
     /* Rarely used from here on. */
+    uint32_t paced;  /* others wait for it */
+    int64_t ahead;   /* its time is the L1's clock and this */
+    uint64_t looked; /* its time when another last looked */
     uint32_t paused, rank, waiting, start;
     uint32_t loop;
     uint64_t region; /* outlined function, 0 is none */
@@ -88,6 +92,7 @@ struct config {
 extern struct config nmo_config;
 extern struct nmo_cache_model nmo_model;
 extern struct vcpu *nmo_vcpus;
+extern unsigned nmo_thread_count; /* one above the highest index of a vCPU in use */
 
 /* config.c */
 int nmo_config_read(const char *path);
@@ -153,6 +158,15 @@ void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master,
 void nmo_thread_dynamic(uint64_t fn, bool loops);
 void nmo_thread_pause(struct vcpu *v, int by);
 void nmo_thread_child(unsigned vcpu);
+
+/* pace.c */
+void nmo_pace(struct vcpu *v);
+void nmo_pace_touching(struct vcpu *v);
+void nmo_pace_coming(int threads);
+void nmo_pace_futex(uint64_t op, int64_t result);
+void nmo_pace_join(struct vcpu *v);
+void nmo_pace_leave(struct vcpu *v);
+void nmo_pace_child(struct vcpu *v);
 
 /* touch.c */
 qemu_plugin_vcpu_mem_cb_t nmo_touch_callback(void);

@@ -54,6 +54,7 @@ void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t a[6])
     }
     v->num = num;
     memcpy(v->arg, a, sizeof v->arg);
+    nmo_pace_leave(v);
     switch (num) {
     case SYS_execve:
         nmo_exec_follow(AT_FDCWD, (const char *)a[0], (char *const *)a[1], (char *const *)a[2], 0);
@@ -119,11 +120,15 @@ void nmo_syscall_leave(unsigned vcpu, int64_t num, int64_t ret)
         return;
     struct vcpu *v = &nmo_vcpus[vcpu];
     const uint64_t *a = v->arg;
+    nmo_pace_join(v);
     if (num == SYS_execve || num == SYS_execveat)
         __atomic_fetch_and(&nmo_arena->flags, ~(uint32_t)NMO_ARENA_EXECED, __ATOMIC_RELAXED);
     if (v->num != num || (ret < 0 && ret > -4096))
         return;
     switch (num) {
+    case SYS_futex:
+        nmo_pace_futex(a[1], ret);
+        break;
     case SYS_mmap:
         leave_mmap(v, a, (uint64_t)ret);
         break;

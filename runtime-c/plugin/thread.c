@@ -8,7 +8,7 @@ struct nmo_cache_model nmo_model;
 
 static pthread_mutex_t thread_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users[NMO_CACHE_MAX_CPUS]; /* threads on each CPU */
-static unsigned vcpu_count;                /* one above the highest index in use */
+unsigned nmo_thread_count;
 
 /* A thread that never says who it is gets a rank after as many accesses. */
 #define PATIENCE 200000
@@ -30,7 +30,7 @@ static uint32_t thread_index(uint32_t rank, uint32_t cpu, uint32_t node, uint32_
 /* Sets NMO_V_SHARED for the vCPUs of a CPU as long as they are several. */
 static void mark_shared(uint32_t cpu)
 {
-    for (unsigned i = 0; i < vcpu_count; i++) {
+    for (unsigned i = 0; i < nmo_thread_count; i++) {
         struct vcpu *v = &nmo_vcpus[i];
         if ((v->flags & (NMO_V_OFF | NMO_V_NEW)) || v->cpu != cpu)
             continue;
@@ -71,6 +71,8 @@ static void become(struct vcpu *v, uint32_t rank, uint32_t cpu, uint32_t start, 
     if (cpu >= nmo_model.cpus)
         cpu = 0;
     leave_cpu(v);
+    if (v->flags & NMO_V_NEW)
+        nmo_pace_coming(-1);
     v->rank = rank;
     v->cpu = cpu;
     v->node = node;
@@ -83,6 +85,7 @@ static void become(struct vcpu *v, uint32_t rank, uint32_t cpu, uint32_t start, 
         clear_payload(v->l1);
     __atomic_store_n(&v->flags, v->paused ? NMO_V_PAUSED : 0, __ATOMIC_RELEASE);
     mark_shared(cpu);
+    nmo_pace_join(v);
 }
 
 /* The lowest rank that no vCPU has. */
@@ -90,7 +93,7 @@ static uint32_t free_rank(const struct vcpu *except)
 {
     for (uint32_t rank = 0;; rank++) {
         bool used = false;
-        for (unsigned i = 0; i < vcpu_count && !used; i++)
+        for (unsigned i = 0; i < nmo_thread_count && !used; i++)
             used = &nmo_vcpus[i] != except && !(nmo_vcpus[i].flags & (NMO_V_OFF | NMO_V_NEW)) && nmo_vcpus[i].rank == rank;
         if (!used)
             return rank;
@@ -111,13 +114,14 @@ void nmo_thread_new(unsigned vcpu)
         return;
     struct vcpu *v = &nmo_vcpus[vcpu];
     pthread_mutex_lock(&thread_lock);
-    if (vcpu >= vcpu_count)
-        vcpu_count = vcpu + 1;
+    if (vcpu >= nmo_thread_count)
+        nmo_thread_count = vcpu + 1;
     struct seen *seen = v->seen;
     memset(v, 0, sizeof *v);
     if (seen == NULL)
         seen = mmap(NULL, NMO_SEEN * sizeof *seen, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     v->flags = NMO_V_NEW;
+    nmo_pace_coming(1);
     v->seen = seen;
     v->random = vcpu * 2654435761u + 88172645463325252ull;
     v->countdown = nmo_config.period;
@@ -135,6 +139,7 @@ void nmo_thread_end(unsigned vcpu)
     pthread_mutex_lock(&thread_lock);
     leave_cpu(&nmo_vcpus[vcpu]);
     __atomic_store_n(&nmo_vcpus[vcpu].flags, NMO_V_OFF, __ATOMIC_RELEASE);
+    nmo_pace_leave(&nmo_vcpus[vcpu]);
     pthread_mutex_unlock(&thread_lock);
 }
 
@@ -169,7 +174,7 @@ void nmo_thread_is(struct vcpu *v, uint32_t rank, uint32_t cpu, const struct nmo
 void nmo_thread_moved(uint32_t rank, uint32_t cpu, bool pinned)
 {
     pthread_mutex_lock(&thread_lock);
-    for (unsigned i = 0; i < vcpu_count; i++) {
+    for (unsigned i = 0; i < nmo_thread_count; i++) {
         struct vcpu *v = &nmo_vcpus[i];
         if (!(v->flags & (NMO_V_OFF | NMO_V_NEW)) && v->rank == rank) {
             become(v, rank, cpu, v->start, pinned);
@@ -320,7 +325,7 @@ void nmo_thread_child(unsigned vcpu)
 {
     pthread_mutex_init(&thread_lock, NULL);
     memset(users, 0, sizeof users);
-    for (unsigned i = 0; i < vcpu_count; i++)
+    for (unsigned i = 0; i < nmo_thread_count; i++)
         if (i != vcpu)
             nmo_vcpus[i].flags = NMO_V_OFF;
     struct vcpu *v = &nmo_vcpus[vcpu];

@@ -231,6 +231,8 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
         if ((flags & NMO_V_NEW) && !nmo_thread_adopt(v))
             return;
     }
+    if (unlikely(v->l1->clock >= v->until))
+        nmo_pace(v);
     uint64_t page = vaddr >> NMO_PAGE_SHIFT, line = vaddr >> NMO_LINE_SHIFT;
     uint32_t region = v->base | ((uint32_t)(code >> 48) & v->fnmask);
     struct seen *e = seen_of(v, page, region);
@@ -241,8 +243,10 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
     }
     struct slot *s = e->slot;
     uint32_t rec = __atomic_load_n(&s->rec, __ATOMIC_ACQUIRE);
-    if (unlikely(rec == 0 || ((s->flags & NMO_S_OPEN) && op == NMO_STORE)))
+    if (unlikely(rec == 0 || ((s->flags & NMO_S_OPEN) && op == NMO_STORE))) {
+        nmo_pace_touching(v);
         rec = first_touch(s, page, v, region, code & 0xffffffffffffull, op == NMO_STORE, false);
+    }
     struct nmo_a_block *b = e->block;
     if (b->live != region || b->page != rec || b->thread != v->thread)
         e->block = b = &nmo_blocks[rec ? block_of(rec, v->thread, region, false) : 0];
@@ -300,7 +304,8 @@ static __attribute__((noinline, target_clones("default", "avx2"))) void miss8(st
     uint32_t *dir = &e->dir[line & 63];
     unsigned w;
     __builtin_prefetch(dir, 1);
-    l1->clock++;
+    if (unlikely(++l1->clock >= v->until))
+        nmo_pace(v);
     enum nmo_level level = nmo_cache_miss(&nmo_model, l1, line, nmo_line_tag(line), op == NMO_STORE, dir, &w);
     nmo_set_payload(nmo_l1_set(&nmo_model, l1, line), 8)[w] = (uint32_t)(b - nmo_blocks);
     uint32_t *cell = &b->miss[(level - 1) * 2 + op], sum;
