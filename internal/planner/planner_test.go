@@ -787,28 +787,28 @@ func TestRaces(t *testing.T) {
 		s := newSweeps(4, 1)
 		fill, use := s.loop("fill"), s.loop("use")
 		s.array("u", 100)
+		user := func(page int) int { return page * page / 7 % 4 } // no pattern
 		for page := range 100 {
-			first := page % 4
+			first := user(page)
 			if page%10 == 0 {
 				first = (first + 1) % 4 // lost the race: something for the plan to do
 			}
-			for _, node := range []int{first, page % 4, (page + 1) % 4} {
+			for _, node := range []int{first, user(page), (user(page) + 1) % 4} {
 				s.touch(fill, node, page, 1)
 				s.Rows[len(s.Rows)-1].Op = op
 			}
-			s.touch(use, page%4, page, 600)
-			s.touch(use, (page+1)%4, page, 400)
+			s.touch(use, user(page), page, 600)
+			s.touch(use, (user(page)+1)%4, page, 400)
 		}
-		m := build(t, s.Profile, DefaultOptions()).Plan.Objects[0].Place
-		left := 0
+		m, left := build(t, s.Profile, DefaultOptions()).Plan.Objects[0].Place, 0
 		for page := range 100 {
 			if n := m.Home(page, 100, 4); n < 0 {
 				left++
-			} else if n != page%4 {
+			} else if n != user(page) {
 				t.Errorf("op %d: page %d on node %d", op, page, n)
 			}
 		}
-		if want := op == profile.Load; (left > 0) != want {
+		if (left == 0) != (op == profile.Store) {
 			t.Errorf("op %d: %d pages are left to first touch", op, left)
 		}
 	}
