@@ -328,7 +328,7 @@ func explainLoops(w io.Writer, r *planner.Result) {
 			rest++
 			continue
 		}
-		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses), l.Schedule, l.Reason})
+		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses+l.Again), l.Schedule, l.Reason})
 	}
 	t.Render()
 	explainRest(w, rest, "left static")

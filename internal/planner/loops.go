@@ -15,8 +15,9 @@ type LoopDecision struct {
 	Region int // in profile.Regions
 	Name   string
 	// Accesses are those in the loop to pages with a known home; Before and After
-	// the remote ones of them, as profiled and with the plan.
-	Accesses, Before, After uint64
+	// the remote ones of them, as profiled and with the plan. Again is accesses that
+	// the plan adds, because caches lose what another node uses next.
+	Accesses, Before, After, Again uint64
 	// Schedule is what the plan does with it: "static", "static-inverse", "nodes" and
 	// plan.Loop.Nodes, or "block-exclusive", these and plan.Loop.Step. Reason says why: what it and others would leave remote,
 	// in points of all accesses, of those to the pages that permutable loops use.
@@ -188,7 +189,7 @@ func (d *demand) loopEntry(i int, c schedule, decisions []LoopDecision) plan.Loo
 		Function: f.Function, File: f.File, Line: f.Line, FunctionLine: f.FunctionLine,
 		Runtime: r.Runtime, Schedule: c.kind, Nodes: c.nodes, Step: c.step,
 		Why:     fmt.Sprintf("%s of the %s. %s.", loopShare(x.Accesses, d.known), d.counted(), upper(x.Reason)),
-		Predict: plan.Predict{RemoteBefore: pct(x.Before, x.Accesses), RemoteAfter: pct(x.After, x.Accesses)},
+		Predict: plan.Predict{RemoteBefore: pct(x.Before, x.Accesses), RemoteAfter: pct(x.After, x.Accesses+x.Again)},
 	}
 	if l.Name == "" {
 		l.Name = "unnamed"
@@ -237,22 +238,44 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		home := int(d.p.Pages[r.Page].Home)
-		if at[r.Region] == 0 || home < 0 || !d.counts(r) {
+		if at[r.Region] == 0 || home < 0 {
 			continue
 		}
-		x, count := &list[at[r.Region]-1], r.Count*d.grain
+		x, g := &list[at[r.Region]-1], d.loops.of[r.Region]
+		moves := g >= 0 && !d.ofThread[d.p.Pages[r.Page].Object]
+		if moves {
+			d.countAgain(x, to[g], g, r, where, shared)
+		}
+		if !d.counts(r) {
+			continue
+		}
+		count := r.Count * d.grain
 		x.Accesses += count
 		from := int(d.p.Threads[r.Thread].Node)
 		if from != home {
 			x.Before += count
 		}
-		g := d.loops.of[r.Region]
-		if g < 0 || d.ofThread[d.p.Pages[r.Page].Object] {
+		if !moves {
 			x.After += d.farFrom(from, r.Page, count, where, shared)
 			continue
 		}
 		for part := range d.loops.pieces(g, r) {
 			x.After += d.farFrom(to[g][part.slot], r.Page, part.of(count), where, shared)
+		}
+	}
+}
+
+// countAgain counts in x what row r of a loop of group g adds with its chunks run
+// where to says, by slot, and the pages where places says.
+func (d *demand) countAgain(x *LoopDecision, to []int, g int, r *profile.Row, where []int, shared map[int][]int) {
+	again := d.loops.again(d.p, g, r) * d.grain
+	if again == 0 {
+		return
+	}
+	for part := range d.loops.pieces(g, r) {
+		if part.from > 0 && d.loops.turned(part.slot, to) {
+			x.Again += again
+			x.After += d.farFrom(to[part.slot], r.Page, again, where, shared)
 		}
 	}
 }

@@ -13,6 +13,9 @@ import (
 // chunks may go to other threads in each of P phases, so what a class of threads did
 // is told apart by phase: a slot is a class in a phase, slot phase*classes+class.
 // Loops that have no sweep use the slots of phase 0 alone.
+//
+// What a core's caches keep from one instance of the region to the next they lose
+// where the next phase gives the chunk to another node: see again.
 
 // sweepOf is the sweep of loops that are permuted alike: all are of one parallel
 // region, which runs at least once for each node. 0 is none.
@@ -82,6 +85,35 @@ func (l *loops) pieces(g int, r *profile.Row) iter.Seq[piece] {
 		}
 	}
 }
+
+// linesPerPage is cache lines of 64 bytes.
+const linesPerPage = 64
+
+// again is how many of the accesses of row r, which a cache served because an earlier
+// instance of the region had brought the line, would be DRAM accesses in the first
+// instance of a phase that another node runs: those of one instance, and no line
+// twice.
+func (l *loops) again(p *profile.Profile, g int, r *profile.Row) uint64 {
+	sweep := uint64(l.groups[g].sweep)
+	if !l.misses || sweep == 0 || r.First == r.Last || r.Level != profile.L2 && r.Level != profile.LLC {
+		return 0
+	}
+	between := max(1, (uint64(r.Last)-uint64(r.First))*sweep/profile.SweepParts)
+	return min(r.Count/between, linesPerPage*max(1, p.Regions[r.Region].Invocations/sweep))
+}
+
+// made is the accesses of f with its group's chunks run where to says, by slot: the
+// first in a phase make more if another node ran the phase before.
+func (l *loops) made(f *flow, to []int) uint64 {
+	if f.again > 0 && l.turned(int(f.slot), to) {
+		return f.count + f.again
+	}
+	return f.count
+}
+
+// turned reports whether another node runs the chunks of a slot, not of the first
+// phase, than in the phase before.
+func (l *loops) turned(slot int, to []int) bool { return to[slot] != to[slot-l.classes] }
 
 // inPhase is the node whose threads take the chunks of node m in the phase of slot.
 func (l *loops) inPhase(s schedule, slot, m int) int {

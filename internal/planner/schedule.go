@@ -60,6 +60,7 @@ type loops struct {
 	classes      int
 	node, mirror []int
 	touched      []uint8 // by page: the part of a sweep in which it was touched first
+	misses       bool    // DRAM accesses are planned for, see again
 	// byNodes is true where each node has as many threads, in the order of ranks, so
 	// that schedule "nodes" has a meaning.
 	byNodes bool
@@ -73,7 +74,7 @@ func worksharing(p *profile.Profile, r *profile.Region) bool {
 // newLoops finds the loops of d's profile that can be permuted.
 func newLoops(d *demand) *loops {
 	p := d.p
-	l := &loops{n: d.n, of: make([]int, len(p.Regions)), why: make([]string, len(p.Regions))}
+	l := &loops{n: d.n, misses: !d.allLevels, of: make([]int, len(p.Regions)), why: make([]string, len(p.Regions))}
 	for i := range l.of {
 		l.of[i] = -1
 	}
@@ -393,8 +394,9 @@ type flow struct {
 	page        uint32
 	group, slot uint16
 	count       uint64
-	// wide is all that leave a core's own caches, see search.real.
-	wide uint64
+	// wide is all that leave a core's own caches, see search.real; again those that
+	// count besides if another node ran the phase before, see loops.made.
+	wide, again uint64
 }
 
 // merge sorts flows by page, group and slot and adds up equal ones; pages is how
@@ -428,6 +430,7 @@ func merge(flows []flow, pages int) []flow {
 			if last := len(out) - 1; last >= start && out[last].group == f.group && out[last].slot == f.slot {
 				out[last].count += f.count
 				out[last].wide += f.wide
+				out[last].again += f.again
 			} else {
 				out = append(out, f)
 			}
@@ -442,6 +445,7 @@ type moving struct {
 	l        *loops
 	ofThread []bool // by object, see ownObjects
 	p        *profile.Profile
+	grain    uint64
 	flows    []flow
 }
 
@@ -453,7 +457,7 @@ func newMoving(d *demand, in []bool) *moving {
 			n++
 		}
 	}
-	return &moving{l: d.loops, ofThread: d.ofThread, p: d.p, flows: make([]flow, 0, n)}
+	return &moving{l: d.loops, ofThread: d.ofThread, p: d.p, grain: d.grain, flows: make([]flow, 0, n)}
 }
 
 // wide reports whether the accesses of r leave the caches of a core.
@@ -467,8 +471,15 @@ func (m *moving) add(r *profile.Row, count, wide uint64) bool {
 		return false
 	}
 	m.l.groups[g].all += count
+	again := m.l.again(m.p, g, r) * m.grain
 	for x := range m.l.pieces(g, r) {
-		m.flows = append(m.flows, flow{uint32(r.Page), uint16(g), uint16(x.slot), x.of(count), x.of(wide)})
+		f := flow{uint32(r.Page), uint16(g), uint16(x.slot), x.of(count), x.of(wide), 0}
+		if x.from > 0 {
+			f.again = again
+		}
+		if f.count+f.wide+f.again > 0 {
+			m.flows = append(m.flows, f)
+		}
 	}
 	return true
 }
@@ -511,8 +522,9 @@ func (d *demand) arrange(list []schedule) {
 	}
 	for _, t := range d.tables() {
 		t.use, t.stay = slices.Clone(t.base), make([]uint64, len(d.p.Pages))
-		for _, f := range d.flows {
-			t.use[int(f.page)*d.n+to[f.group][f.slot]] += f.count
+		for i := range d.flows {
+			f := &d.flows[i]
+			t.use[int(f.page)*d.n+to[f.group][f.slot]] += d.loops.made(f, to[f.group])
 		}
 		for i, h := range d.home {
 			if h >= 0 {

@@ -28,9 +28,9 @@ type search struct {
 type searched struct {
 	page     int // in profile.Pages
 	flows    []flow
-	all      uint64
-	home     int  // as profiled, -1 is not known
-	flexible bool // the plan can place it
+	all      uint64 // accesses, as profiled
+	home     int    // as profiled, -1 is not known
+	flexible bool   // the plan can place it
 	// group of loops that touched it first, -1 is none, and the slot that did.
 	group, slot int
 }
@@ -123,9 +123,12 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 		return -1, 0
 	}
 	copy(s.use, d.base[x.page*d.n:(x.page+1)*d.n])
+	all := x.all
 	for i := range x.flows {
 		f := &x.flows[i]
-		s.use[to[f.group][f.slot]] += f.count
+		made := d.loops.made(f, to[f.group])
+		s.use[to[f.group][f.slot]] += made
+		all += made - f.count
 	}
 	home = x.home
 	if x.group >= 0 {
@@ -133,12 +136,12 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 			home = n
 		}
 	}
-	remote = x.all - uint64(min(int64(x.all), max(0, int64(s.use[home])+d.drift[x.page])))
+	remote = all - uint64(min(int64(all), max(0, int64(s.use[home])+d.drift[x.page])))
 	if !x.flexible {
 		return home, remote
 	}
 	best := d.best(s.use, home)
-	if away := x.all - s.use[best]; away < remote && float64(remote-away) > d.opt.PageGain*float64(x.all) {
+	if away := all - s.use[best]; away < remote && float64(remote-away) > d.opt.PageGain*float64(all) {
 		return best, away
 	}
 	return home, remote

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #ifndef NX
-#define NX 128
-#define NY 128
+#define NX 64
+#define NY 64
 #endif
-#define NZ 64 // numbers a point: 512 bytes
+#define NZ 512 // numbers a point: a page
 
 static double (*a)[NY][NZ];
 
@@ -61,7 +61,7 @@ static double checksum(void)
 
 int main(int argc, char **argv)
 {
-	int iterations = argc > 1 ? atoi(argv[1]) : 4;
+	int iterations = argc > 1 ? atoi(argv[1]) : 3;
 
 	a = malloc(sizeof(double[NX][NY][NZ]));
 	initialize();
