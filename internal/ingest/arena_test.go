@@ -125,7 +125,7 @@ app+0x91: 200 91 true libomp "static" group 0, 5 in sweeps of 1`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("got\n%s\nwant\n%s", s, want)
 	}
-	if len(p.Rows) != 2 || p.Regions[p.Rows[0].Region].Site.Offset != 0x91 || p.Rows[1].Count != 9 || p.Rows[1].First != 64 || p.Rows[1].Last != 128 {
+	if len(p.Rows) != 2 || p.Regions[p.Rows[0].Region].Site.Offset != 0x91 || p.Rows[1].Count != 9 || p.Rows[1].First != 60 || p.Rows[1].Last != 120 {
 		t.Errorf("rows %+v", p.Rows)
 	}
 }

@@ -600,7 +600,7 @@ func (s *search) exhaust(choice []schedule, g int) uint64 {
 		return s.state(slices.Clone(choice)).remote
 	}
 	least := ^uint64(0)
-	for _, c := range s.list {
+	for _, c := range s.candidates(g) {
 		choice[g] = c
 		least = min(least, s.exhaust(choice, g+1))
 	}

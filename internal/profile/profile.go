@@ -238,5 +238,6 @@ type Row struct {
 	First, Last uint8
 }
 
-// SweepParts is in how many equal parts a sweep is divided, see Row.
-const SweepParts = 256
+// SweepParts is in how many equal parts a sweep is divided, see Row: for as many
+// phases as most machines have nodes, each is of whole parts.
+const SweepParts = 240

@@ -224,6 +224,8 @@ func TestCheck(t *testing.T) {
 		"row page":        func(p *Profile) { p.Rows[0].Page = 3 },
 		"row thread":      func(p *Profile) { p.Rows[0].Thread = -1 },
 		"row region":      func(p *Profile) { p.Rows[0].Region = 2 },
+		"row sweep":       func(p *Profile) { p.Rows[0].First = 1 },
+		"row part":        func(p *Profile) { p.Rows[0].Last = SweepParts },
 		"row level":       func(p *Profile) { p.Rows[0].Level = 4 },
 		"row op":          func(p *Profile) { p.Rows[0].Op = 2 },
 		"counts overflow": func(p *Profile) { p.Rows[0].Count = 2 },

@@ -197,8 +197,8 @@ var setRow = []func(*Row, int64){
 	func(r *Row, v int64) { r.Region = int(v) },
 	func(r *Row, v int64) { r.Op = Op(min(uint64(v), 255)) },
 	func(r *Row, v int64) { r.Level = Level(min(uint64(v), 255)) },
-	func(r *Row, v int64) { r.First = uint8(min(uint64(v), SweepParts-1)) },
-	func(r *Row, v int64) { r.Last = uint8(min(uint64(v), SweepParts-1)) },
+	func(r *Row, v int64) { r.First = uint8(min(uint64(v), SweepParts)) },
+	func(r *Row, v int64) { r.Last = uint8(min(uint64(v), SweepParts)) },
 }
 
 // columnReader reads varints and remembers the first error. Slices grow with
