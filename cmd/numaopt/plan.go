@@ -46,8 +46,10 @@ Objects that first touch places right already are left out.
 
 Loops that use the same pages in incompatible ways leave them remote wherever they
 are. Where that helps, plan also gives chunks of static OpenMP loops to other
-threads: backwards (static-inverse), or node by node (CGO'12 §4.2). It predicts what
-pages alone change, and pages with schedules; --no-schedules leaves it at pages.
+threads: backwards (static-inverse), node by node (nodes), or, for a parallel region
+in a serial loop, node by node and otherwise in each phase of that (block-exclusive;
+CGO'12 §4.2). It predicts what pages alone change, and pages with schedules;
+--no-schedules leaves it at pages.
 Loops of one parallel region are permuted alike, because a thread may keep data of
 its own from one to the next; --across-barriers says that this program does not, so
 that only loops without a barrier between are.
@@ -328,7 +330,7 @@ func explainLoops(w io.Writer, r *planner.Result) {
 			rest++
 			continue
 		}
-		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses), l.Schedule, l.Reason})
+		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses+l.Again), l.Schedule, l.Reason})
 	}
 	t.Render()
 	explainRest(w, rest, "left static")

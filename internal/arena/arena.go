@@ -51,7 +51,7 @@ var sectionName = [sections]string{"text", "notes", "modules", "functions", "loo
 func (s Section) String() string { return sectionName[s] }
 
 // Version is the format version that this package reads.
-const Version = 2
+const Version = 3
 
 const (
 	magic       = "numaopt-arena\n\x00\x00"

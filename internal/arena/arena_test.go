@@ -16,12 +16,12 @@ func small() *Builder {
 	m := b.Module("/bin/app", 0x1000, 0x9000)
 	b.Thread(0, 0, 0)
 	b.Func(m, 0x40)
-	loop := b.Loop(m, 0x80, 3)
-	b.WorkLoop(m, 0x80, 0xa0, 12, 0, 4)
+	loop := b.Loop(m, 0x80, 3, 4)
+	b.WorkLoop(m, 0x80, 0xa0, 12, 0)
 	site := b.Site(0x1100, 0x1200)
 	o := b.Object(KindHeap, site, 0, 0, 0x100000, 8192)
 	p := b.Page(Page{Number: 0x100, Object: o, Home: 1, Region: loop, Module: -1, Serial: true})
-	b.Block(Block{Page: p, Region: loop, Count: [4][2]uint64{{1 << 40, 2}, {3, 4}, {5, 6}, {7, 8}}})
+	b.Block(Block{Page: p, Region: loop, Count: [4][2]uint64{{1 << 40, 2}, {3, 4}, {5, 6}, {7, 8}}, First: 2, Last: 3})
 	b.Small(SmallVote{0x200, site})
 	return b
 }
@@ -56,12 +56,12 @@ func TestRead(t *testing.T) {
 [{Lo:4096 Hi:36864 Base:4096 Path:/bin/app Dead:false}] <nil>
 [{Rank:0 CPU:0 Node:0 Pinned:false}] <nil>
 [{VAddr:0 Module:0 NoSymbol:false} {VAddr:64 Module:0 NoSymbol:false}] <nil>
-[{Code:{VAddr:0 Module:0 NoSymbol:false} Entries:0 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Joined:0 Sweep:0} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:3 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Joined:0 Sweep:0} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:12 Dynamic:false DynamicLoops:false Site:{VAddr:160 Module:0 NoSymbol:false} LibOMP:true Static:true Joined:0 Sweep:4}] <nil>
+[{Code:{VAddr:0 Module:0 NoSymbol:false} Entries:0 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Joined:0 Sweep:0} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:3 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Joined:0 Sweep:4} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:12 Dynamic:false DynamicLoops:false Site:{VAddr:160 Module:0 NoSymbol:false} LibOMP:true Static:true Joined:0 Sweep:0}] <nil>
 [[] [4352 4608]] <nil>
 [{Addr:0 Bytes:0 Site:0 Rank:0 Ordinal:0 Kind:0 Overlaps:false File:false} {Addr:1048576 Bytes:8192 Site:1 Rank:0 Ordinal:0 Kind:1 Overlaps:false File:false}] <nil>
 1 {Number:256 PC:0 Object:1 Home:1 Thread:0 Region:2147483649 Module:-1 Serial:true Kernel:false}
  <nil>
-{Page:1 Thread:0 Region:2147483649 Count:[[1099511627776 2] [3 4] [5 6] [7 8]]}
+{Page:1 Thread:0 Region:2147483649 Count:[[1099511627776 2] [3 4] [5 6] [7 8]] First:2 Last:3}
  <nil>
 {Page:512 Site:1}
  <nil>`
@@ -148,4 +148,16 @@ func FuzzOpen(f *testing.F) {
 		a.EachSmall(func(SmallVote) {})
 		a.Accesses()
 	})
+}
+
+// TestInstance has numbers as the plugin shortens them (arena.h).
+func TestInstance(t *testing.T) {
+	for _, c := range []struct {
+		short uint16
+		want  uint64
+	}{{0, 0}, {4095, 4095}, {1<<11 + 2048, 4096}, {1<<11 + 4095, 8190}, {2<<11 + 2048, 8192}, {30<<11 + 2048, 1 << 41}} {
+		if got := instance(c.short); got != c.want {
+			t.Errorf("%#x: %d, want %d", c.short, got, c.want)
+		}
+	}
 }

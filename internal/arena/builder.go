@@ -50,17 +50,17 @@ func (b *Builder) Module(path string, lo, hi uint64) int {
 // Func adds a function.
 func (b *Builder) Func(module int, vaddr uint64) int { return b.add(Funcs, vaddr, int32(module)) }
 
-// Loop adds a parallel region.
-func (b *Builder) Loop(module int, vaddr, entries uint64) Region {
-	return Region(b.add(Loops, vaddr, entries, int32(module), uint32(0), uint64(0), int32(-1)) | loopBit)
+// Loop adds a parallel region that ran sweep times in a row.
+func (b *Builder) Loop(module int, vaddr, entries, sweep uint64) Region {
+	return Region(b.add(Loops, vaddr, entries, int32(module), uint32(0), uint64(0), int32(-1), uint32(0), uint32(0), uint32(0), sweep) | loopBit)
 }
 
 // WorkLoop adds a static loop of libomp in the region at vaddr of the same
 // module; joined is a loop from which no barrier parts it, 0 is none.
-func (b *Builder) WorkLoop(module int, vaddr, site, entries uint64, joined Region, sweep uint64) Region {
+func (b *Builder) WorkLoop(module int, vaddr, site, entries uint64, joined Region) Region {
 	n, _ := joined.Loop()
 	return Region(b.add(Loops, vaddr, entries, int32(module), uint32(0), site, int32(module), uint32(aboutLibOMP|aboutStatic),
-		uint32(n), uint32(0), sweep) | loopBit)
+		uint32(n)) | loopBit)
 }
 
 // Thread adds a thread.
@@ -91,13 +91,13 @@ func (b *Builder) Page(p Page) int {
 	return b.add(Pages, p.Number, p.PC, uint32(p.Object), int32(p.Home), uint32(p.Thread), uint32(p.Region), int32(p.Module), flags)
 }
 
-// Block adds counters.
+// Block adds counters; First and Last are below 4096.
 func (b *Builder) Block(k Block) int {
 	fields := []any{k.Count[0][0], k.Count[0][1]}
 	for _, level := range k.Count[1:] {
 		fields = append(fields, uint32(level[0]), uint32(level[1]))
 	}
-	return b.add(Blocks, append(fields, uint32(k.Page), uint32(k.Thread), uint32(k.Region))...)
+	return b.add(Blocks, append(fields, uint32(k.Page), uint32(k.Thread), uint32(k.Region), uint32(k.Region), uint32(0), uint16(k.First), uint16(k.Last))...)
 }
 
 // Small adds a vote.

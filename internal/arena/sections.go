@@ -82,8 +82,8 @@ type Loop struct {
 	// Joined is another loop of the region from which no barrier parts this one,
 	// or the way there; 0 is none.
 	Joined int
-	// Sweep is the length of its runs of consecutive instances without another
-	// loop's between; 0 if it varies.
+	// Sweep is how often a region runs in a row, without another region between;
+	// 0 if that varies, and for a worksharing loop.
 	Sweep uint64
 }
 
@@ -102,10 +102,11 @@ func (a *Arena) Loops() ([]Loop, error) {
 			Site: Code{u64(b[24:]), int(int32(u32(b[32:]))), false}, LibOMP: u32(b[36:])&aboutLibOMP != 0, Static: u32(b[36:])&aboutStatic != 0,
 			Joined: int(u32(b[40:])), Sweep: u64(b[48:]),
 		}
-		varies, run := u32(b[44:]) != 0, u64(b[56:]) // of instances; the last run may still go on
-		switch {
-		case l.Site.VAddr == 0:
+		if l.Site.VAddr == 0 {
 			l.Site.Module = -1
+		}
+		varies, run := u32(b[44:]) != 0, u64(b[56:]) // the last row may still go on
+		switch {
 		case l.Sweep == 0:
 			l.Sweep = run
 		case varies || run != 0 && run != l.Sweep:
@@ -211,10 +212,22 @@ func (a *Arena) NumPages() int { return int(a.section[Pages].count) }
 
 // Block is the counters of (page record, thread, region).
 // Count[level][operation] is in accesses; level and operation count as in package profile.
+// First and Last bound the instances of the region in its row in which accesses
+// missed the L1, rounded down to 12 bits; First > Last: none did.
 type Block struct {
 	Page, Thread int
 	Region       Region
 	Count        [4][2]uint64
+	First, Last  uint64
+}
+
+// instance is the number that a block has in short (arena.h).
+func instance(short uint16) uint64 {
+	if short < 1<<12 {
+		return uint64(short)
+	}
+	e := short>>11 - 1
+	return (uint64(short) - uint64(e)<<11) << e
 }
 
 // EachBlock calls do for every block of counters. Several blocks may have the
@@ -229,6 +242,7 @@ func (a *Arena) EachBlock(do func(b *Block)) error {
 			}
 		}
 		k.Page, k.Thread, k.Region = int(le.Uint32(b[40:])), int(le.Uint32(b[44:])), Region(le.Uint32(b[48:]))
+		k.First, k.Last = instance(le.Uint16(b[60:])), instance(le.Uint16(b[62:]))
 		do(&k)
 	})
 }

@@ -37,7 +37,7 @@ func example() *arena.Builder {
 	m := b.Module("/nonexistent/libx.so.1", 0x10000, 0x20000)
 	t0, t1 := b.Thread(0, 0, 0), b.Thread(1, 1, 1)
 	fn := arena.Region(b.Func(m, 0x40))
-	loop := b.Loop(m, 0x80, 3)
+	loop := b.Loop(m, 0x80, 3, 0)
 	site := b.Site(0x10100, 0x10200)
 	heap := b.Object(arena.KindHeap, site, 0, 2, 0x100010, 8000)
 	stack := b.Object(arena.KindStack, 0, 1, 0, 0x200000, 0x8000)
@@ -97,14 +97,16 @@ func TestWorksharing(t *testing.T) {
 	b := arena.NewBuilder()
 	m := b.Module("/nonexistent/app", 0x10000, 0x20000)
 	thread := b.Thread(0, 0, 0)
-	b.Loop(m, 0x80, 3)
-	one := b.WorkLoop(m, 0x80, 0x91, 12, 0, 4)
-	b.WorkLoop(m, 0x80, 0x92, 3, 0, 0)
-	three := b.WorkLoop(m, 0x80, 0x93, 12, one, 1)
-	b.WorkLoop(m, 0x80, 0x94, 12, three, 1)
-	b.Loop(m, 0x200, 7)
-	b.WorkLoop(m, 0x200, 0x91, 5, 0, 1)
-	b.Block(arena.Block{Page: b.Page(arena.Page{Number: 0x11, Module: m, Region: one}), Thread: thread, Region: one, Count: [4][2]uint64{{1}}})
+	b.Loop(m, 0x80, 3, 8)
+	one := b.WorkLoop(m, 0x80, 0x91, 12, 0)
+	b.WorkLoop(m, 0x80, 0x92, 3, 0)
+	three := b.WorkLoop(m, 0x80, 0x93, 12, one)
+	b.WorkLoop(m, 0x80, 0x94, 12, three)
+	b.Loop(m, 0x200, 7, 1)
+	b.WorkLoop(m, 0x200, 0x91, 5, 0)
+	b.Block(arena.Block{Page: b.Page(arena.Page{Number: 0x11, Module: m, Region: one}), Thread: thread, Region: one, Count: [4][2]uint64{{1}}, First: 4095})
+	b.Block(arena.Block{Page: 1, Thread: thread, Region: one, Count: [4][2]uint64{{}, {}, {}, {7}}, First: 3, Last: 4})
+	b.Block(arena.Block{Page: 1, Thread: thread, Region: one, Count: [4][2]uint64{{}, {}, {}, {2}}, First: 2, Last: 2})
 	p, err := fromBytes(b.Bytes(), run(t))
 	if err != nil {
 		t.Fatal(err)
@@ -113,17 +115,17 @@ func TestWorksharing(t *testing.T) {
 	for _, r := range p.Regions {
 		got = append(got, fmt.Sprintf("%s: %x %x %v %s %q group %d, %d in sweeps of %d", r.Name, r.Code.Offset, r.Site.Offset, r.Worksharing(), r.Runtime, r.Schedule, r.Group, r.Invocations, r.Sweep))
 	}
-	want := `app+0x80: 80 0 false  "" group 0, 0 in sweeps of 0
-app+0x91: 80 91 true libomp "static" group 1, 12 in sweeps of 4
-app+0x92: 80 92 true libomp "static" group 0, 3 in sweeps of 0
-app+0x93: 80 93 true libomp "static" group 1, 12 in sweeps of 1
-app+0x94: 80 94 true libomp "static" group 1, 12 in sweeps of 1
-app+0x200: 200 0 false  "" group 0, 0 in sweeps of 0
+	want := `app+0x80: 80 0 false  "" group 0, 0 in sweeps of 8
+app+0x91: 80 91 true libomp "static" group 1, 12 in sweeps of 8
+app+0x92: 80 92 true libomp "static" group 0, 3 in sweeps of 8
+app+0x93: 80 93 true libomp "static" group 1, 12 in sweeps of 8
+app+0x94: 80 94 true libomp "static" group 1, 12 in sweeps of 8
+app+0x200: 200 0 false  "" group 0, 0 in sweeps of 1
 app+0x91: 200 91 true libomp "static" group 0, 5 in sweeps of 1`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("got\n%s\nwant\n%s", s, want)
 	}
-	if len(p.Rows) != 1 || p.Regions[p.Rows[0].Region].Site.Offset != 0x91 {
+	if len(p.Rows) != 2 || p.Regions[p.Rows[0].Region].Site.Offset != 0x91 || p.Rows[1].Count != 9 || p.Rows[1].First != 60 || p.Rows[1].Last != 120 {
 		t.Errorf("rows %+v", p.Rows)
 	}
 }

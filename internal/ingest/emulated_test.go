@@ -453,3 +453,35 @@ loops.c:9 (orphan)  group 0, 2 in sweeps of 1, 256 Ki stores`, // and those of t
 		}
 	}
 }
+
+// TestSweepParts: the rows of a loop in a serial one say in which part of the sweep
+// a thread used the page: of a in one instance, of b in one or two.
+func TestSweepParts(t *testing.T) {
+	qemu := emulator(t)
+	for _, compiler := range []string{"gcc", "clang"} {
+		p := emulate(t, qemu, nil, compileWith(t, compiler, "phases", "-fopenmp", "-O2"))
+		rows := make(map[string]int)
+		for i := range p.Rows {
+			r := &p.Rows[i]
+			loop, o := &p.Regions[r.Region], &p.Objects[p.Pages[r.Page].Object]
+			if !loop.Worksharing() || r.Level == profile.L1 || o.Kind != profile.Global {
+				continue
+			}
+			rows[o.Symbol]++
+			page, sweep := p.Pages[r.Page].Index, 30
+			first, last := page/8, page/8
+			if o.Symbol == "b" {
+				sweep, first = 10, (page-p.Threads[r.Thread].Rank+8)%8
+				if last = first; first < 2 {
+					last += 8
+				}
+			}
+			if loop.Sweep != uint64(sweep) || int(r.First) != first*profile.SweepParts/sweep || int(r.Last) != last*profile.SweepParts/sweep {
+				t.Errorf("%s: thread %d, page %d of %s: parts %d to %d, sweeps of %d; want instances %d and %d", compiler, p.Threads[r.Thread].Rank, page, o.Symbol, r.First, r.Last, loop.Sweep, first, last)
+			}
+		}
+		if rows["a"] < 240 || rows["b"] < 64 {
+			t.Errorf("%s: rows %v", compiler, rows)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -204,7 +205,11 @@ func (o *owners) ofSmall(site int, page uint64) (object, index int) {
 // rows makes the table.
 func (b *builder) rows() error {
 	type key struct{ page, thread, region int }
-	sums := map[key]*[4][2]uint64{}
+	type cell struct {
+		count       [4][2]uint64
+		first, last uint64 // instances; first > last: not known
+	}
+	sums := map[key]*cell{}
 	var order []key
 	err := b.a.EachBlock(func(k *arena.Block) {
 		if k.Page <= 0 || k.Page >= len(b.pageI) || b.pageI[k.Page] < 0 || k.Thread >= len(b.p.Threads) || k.Count == ([4][2]uint64{}) {
@@ -213,14 +218,17 @@ func (b *builder) rows() error {
 		at := key{b.pageI[k.Page], k.Thread, b.region(k.Region)}
 		sum := sums[at]
 		if sum == nil {
-			sum = new([4][2]uint64)
+			sum = &cell{first: math.MaxUint64}
 			sums[at] = sum
 			order = append(order, at)
 		}
 		for level := range k.Count {
 			for op, n := range k.Count[level] {
-				sum[level][op] += n
+				sum.count[level][op] += n
 			}
+		}
+		if k.First <= k.Last {
+			sum.first, sum.last = min(sum.first, k.First), max(sum.last, k.Last)
 		}
 	})
 	if err != nil {
@@ -237,15 +245,28 @@ func (b *builder) rows() error {
 		return x.region < y.region
 	})
 	for _, at := range order {
-		for level, ops := range sums[at] {
+		first, last := parts(b.p.Regions[at.region].Sweep, sums[at].first, sums[at].last)
+		for level, ops := range sums[at].count {
 			for op, n := range ops {
 				if n > 0 {
-					b.p.Rows = append(b.p.Rows, profile.Row{Page: at.page, Thread: at.thread, Region: at.region, Op: profile.Op(op), Level: profile.Level(level), Count: n})
+					b.p.Rows = append(b.p.Rows, profile.Row{Page: at.page, Thread: at.thread, Region: at.region, Op: profile.Op(op), Level: profile.Level(level), Count: n, First: first, Last: last})
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// parts is which parts of a sweep the instances from first to last are, see
+// profile.Row; all of them where that is not known.
+func parts(sweep, first, last uint64) (from, to uint8) {
+	switch {
+	case sweep < 2:
+		return 0, 0
+	case first > last || last >= sweep:
+		return 0, profile.SweepParts - 1
+	}
+	return uint8(first * profile.SweepParts / sweep), uint8(last * profile.SweepParts / sweep)
 }
 
 // finish names what is named by its site.

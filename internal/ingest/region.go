@@ -64,7 +64,7 @@ func (b *builder) parallel(l *arena.Loop) int {
 	code := b.code(l.Code)
 	key := regionKey{kind: profile.Loop, module: code.Module, offset: code.Offset}
 	return b.add(key, func() profile.Region {
-		r := profile.Region{Kind: profile.Loop, Code: code, Site: ident.Code{Module: -1}, Entries: l.Entries, Dynamic: l.Dynamic, Name: symbol.Name(code, b.p.Modules)}
+		r := profile.Region{Kind: profile.Loop, Code: code, Site: ident.Code{Module: -1}, Entries: l.Entries, Sweep: l.Sweep, Dynamic: l.Dynamic, Name: symbol.Name(code, b.p.Modules)}
 		if l.Module < 0 || l.Module >= len(b.elf) || b.elf[l.Module] == nil {
 			return r
 		}
@@ -93,7 +93,7 @@ func (b *builder) worksharing(l *arena.Loop) int {
 	return b.add(key, func() profile.Region {
 		r := profile.Region{
 			Kind: profile.Loop, Code: region.Code, Site: site, Runtime: "libgomp", Schedule: schedule(l), Dynamic: whole.DynamicLoops,
-			Entries: l.Entries, Invocations: l.Entries, Sweep: l.Sweep, Name: symbol.Name(site, b.p.Modules),
+			Entries: l.Entries, Invocations: l.Entries, Sweep: whole.Sweep, Name: symbol.Name(site, b.p.Modules),
 		}
 		if l.LibOMP {
 			r.Runtime = "libomp"

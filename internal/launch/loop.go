@@ -82,10 +82,14 @@ func (r *resolver) sameSite(found []runfile.Loop, why []error, leave func(int, e
 // any; a permutation of nodes only where they are those of the plan, with threads
 // on them in the order of their numbers.
 func (r *resolver) schedule(o *runfile.Loop, l *plan.Loop) error {
-	if l.Schedule != plan.ByNodes {
+	switch l.Schedule {
+	case plan.ByNodes:
+		o.Schedule, o.Nodes = runfile.ByNodes, l.Nodes
+	case plan.BlockExclusive:
+		o.Schedule, o.Nodes, o.Sweep, o.Step = runfile.BlockExclusive, l.Nodes, uint64(l.Sweep), l.Step
+	default:
 		return nil
 	}
-	o.Schedule, o.Nodes = runfile.ByNodes, l.Nodes
 	if n := len(r.res.Run.Nodes); n != r.plan.From.Nodes {
 		return fmt.Errorf("its schedule is made for %d nodes, and there are %d: profile the program on this many", r.plan.From.Nodes, n)
 	}

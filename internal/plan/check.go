@@ -65,7 +65,7 @@ func (p *Plan) checkLoops() error {
 			return fail("a loop above it (%s) has the same call site", o.Name)
 		}
 		sites[at] = l
-		if o := groups[l.Group]; o != nil && l.Group > 0 && (o.Schedule != l.Schedule || !slices.Equal(o.Nodes, l.Nodes)) {
+		if o := groups[l.Group]; o != nil && l.Group > 0 && !l.alike(o) {
 			return fail("it is of group %d as %s, but has another schedule; loops of a group are permuted alike", l.Group, o.Name)
 		}
 		groups[l.Group] = l
@@ -88,19 +88,48 @@ func (l *Loop) check(nodes int) error {
 	case l.Group < 0:
 		return fmt.Errorf("group %d is negative", l.Group)
 	}
+	if err := l.checkSchedule(nodes); err != nil {
+		return err
+	}
+	return l.Predict.check()
+}
+
+// alike reports whether l and o are permuted alike.
+func (l *Loop) alike(o *Loop) bool {
+	return o.Schedule == l.Schedule && slices.Equal(o.Nodes, l.Nodes) && o.Sweep == l.Sweep && o.Step == l.Step
+}
+
+func (l *Loop) checkSchedule(nodes int) error {
 	switch l.Schedule {
 	case StaticInverse:
 		if len(l.Nodes) > 0 {
-			return fmt.Errorf("schedule %q has no nodes; they belong to %q", StaticInverse, ByNodes)
+			return fmt.Errorf("schedule %q has no nodes; they belong to %q and %q", StaticInverse, ByNodes, BlockExclusive)
 		}
-	case ByNodes:
+	case ByNodes, BlockExclusive:
 		if err := checkPermutation(l.Nodes, nodes); err != nil {
 			return err
 		}
 	default:
-		return fmt.Errorf("schedule %q is not %s or %s", l.Schedule, StaticInverse, ByNodes)
+		return fmt.Errorf("schedule %q is not %s, %s or %s", l.Schedule, StaticInverse, ByNodes, BlockExclusive)
 	}
-	return l.Predict.check()
+	switch {
+	case l.Schedule != BlockExclusive && (l.Sweep != 0 || l.Step != 0):
+		return fmt.Errorf("schedule %q has no sweep and no step; they belong to %q", l.Schedule, BlockExclusive)
+	case l.Schedule != BlockExclusive:
+		return nil
+	case l.Sweep < nodes:
+		return fmt.Errorf("a sweep of %d instances is shorter than its %d phases, one for each node", l.Sweep, nodes)
+	case l.Step < 1 || l.Step >= nodes || gcd(l.Step, nodes) > 1:
+		return fmt.Errorf("step %d is not from 1 to %d, or has a factor in common with the %d nodes: each node must take each chunk once", l.Step, nodes-1, nodes)
+	}
+	return nil
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // checkPermutation says why list is not each of the plan's nodes once.

@@ -133,9 +133,14 @@ const (
 	// it holds for any number of nodes and threads.
 	StaticInverse Schedule = "static-inverse"
 	// ByNodes: thread i of node n takes chunk Loop.Nodes[n]*(T/P)+i, so the threads
-	// of a node take the chunks of another node's threads. Block-exclusive
-	// schedules (CGO'12, fig. 12b) are made of such permutations.
+	// of a node take the chunks of another node's threads.
 	ByNodes Schedule = "nodes"
+	// BlockExclusive (CGO'12, fig. 12b and 13): a serial loop around the parallel
+	// region runs it Loop.Sweep times in a row, which is a sweep of P phases. In phase
+	// q, instances q*Sweep/P to (q+1)*Sweep/P, thread i of node n takes chunk
+	// Loop.Nodes[(n+q*Step) mod P]*(T/P)+i: over the phases, each node takes the
+	// chunks of each node once.
+	BlockExclusive Schedule = "block-exclusive"
 )
 
 // Loop gives the chunks of one worksharing loop to other threads. It is named by
@@ -156,15 +161,20 @@ type Loop struct {
 	// thread may rely on taking the same iterations in each of them.
 	Group    int      `yaml:"group,omitempty"`
 	Schedule Schedule `yaml:"schedule"`
-	Nodes    []int    `yaml:"nodes,omitempty,flow"` // for "nodes", by node
+	Nodes    []int    `yaml:"nodes,omitempty,flow"` // for "nodes" and "block-exclusive", by node
+	Sweep    int      `yaml:"sweep,omitempty"`      // for "block-exclusive"; P or more
+	Step     int      `yaml:"step,omitempty"`       // for "block-exclusive"; from 1 to P-1, with no factor in common with P
 	Predict  Predict  `yaml:"predicted"`
 }
 
 // String names the schedule as comments and reports do: "static-inverse",
 // "threads of nodes 0 to 3 take the chunks of nodes [1 2 3 0]".
 func (l *Loop) String() string {
-	if l.Schedule != ByNodes {
+	switch l.Schedule {
+	case StaticInverse:
 		return string(l.Schedule)
+	case BlockExclusive:
+		return fmt.Sprintf("%s in sweeps of %d instances, from nodes %v on by %d node a phase", l.Schedule, l.Sweep, l.Nodes, l.Step)
 	}
 	return fmt.Sprintf("threads of nodes 0 to %d take the chunks of nodes %v", len(l.Nodes)-1, l.Nodes)
 }

@@ -60,6 +60,8 @@ func whole() *Plan {
 			Name: "lu.c:95 (blts)", Module: app, Offset: 0x1500, Runtime: "libomp", Schedule: StaticInverse, Group: 1,
 		}, {
 			Name: "fft.c:9 (cffts1)", Module: app, Offset: 0x1600, Runtime: "libgomp", Schedule: ByNodes, Nodes: []int{1, 2, 3, 0},
+		}, {
+			Name: "bt.c:30 (x_solve)", Module: app, Offset: 0x1700, Runtime: "libgomp", Schedule: BlockExclusive, Nodes: []int{0, 3, 2, 1}, Sweep: 62, Step: 1,
 		}},
 		Notes: []string{"placement can't help: v in bt.c", "# not a comment", "a: b\nsecond line"},
 	}
@@ -145,9 +147,13 @@ func TestReadErrors(t *testing.T) {
 		{"other policy's field", edit("policy: x-wise", "policy: x-wise\n    node: 1"), `policy "x-wise" has no node`},
 		{"duplicate key", edit("threads:", "threads:\n  bind: none\nthreads:"), "line 20: "},
 		{"tab", edit("threads:", "\tthreads:"), "line "},
-		{"unknown schedule", edit("schedule: static-inverse", "schedule: backwards"), `loop 1 (lu.c:88 (blts)): schedule "backwards" is not static-inverse or nodes`},
+		{"unknown schedule", edit("schedule: static-inverse", "schedule: backwards"), `loop 1 (lu.c:88 (blts)): schedule "backwards" is not static-inverse, nodes or block-exclusive`},
 		{"no call site", edit("offset: 0x1500", "offset: 0"), "loop 2 (lu.c:95 (blts)): no offset"},
 		{"no module", edit("name: fft.c:9 (cffts1)\n  module: {name: app, build-id: 0123abcd}", "name: fft.c:9 (cffts1)"), `loop 3 (fft.c:9 (cffts1)): module name "" is not`},
+		{"a sweep without phases", edit("sweep: 62", "sweep: 3"), "a sweep of 3 instances is shorter than its 4 phases"},
+		{"a step that meets two nodes", edit("step: 1", "step: 2"), "step 2 is not from 1 to 3, or has a factor in common with the 4 nodes"},
+		{"no step", edit("step: 1", "step: 0"), "step 0 is not from 1 to 3"},
+		{"a sweep of another schedule", edit("schedule: block-exclusive", "schedule: nodes"), "schedule \"nodes\" has no sweep"},
 		{"short permutation", edit("[1, 2, 3, 0]", "[1, 2, 3]"), "nodes: [1 2 3] has 3 of the plan's 4 nodes"},
 		{"a node twice", edit("[1, 2, 3, 0]", "[1, 2, 3, 3]"), "nodes: [1 2 3 3] has node 3 twice"},
 		{"no such node", edit("[1, 2, 3, 0]", "[1, 2, 3, 4]"), "nodes: node 4 is not one of the plan's 4 nodes"},

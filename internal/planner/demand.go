@@ -152,7 +152,7 @@ func (d *demand) count(in []bool, allLevels bool) {
 			beyond = count
 		}
 		if !d.counts(r) {
-			if beyond > 0 && !moving.add(r, 0, beyond) {
+			if !moving.add(r, 0, beyond) {
 				d.wide[r.Page*d.n+node] += beyond
 			}
 			continue

@@ -308,6 +308,6 @@ func (d *demand) inAccesses(r *Result) {
 		to(&x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
 	}
 	for i := range r.Loops {
-		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After)
+		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After, &r.Loops[i].Again)
 	}
 }

@@ -15,10 +15,11 @@ type LoopDecision struct {
 	Region int // in profile.Regions
 	Name   string
 	// Accesses are those in the loop to pages with a known home; Before and After
-	// the remote ones of them, as profiled and with the plan.
-	Accesses, Before, After uint64
-	// Schedule is what the plan does with it: "static", "static-inverse", or "nodes"
-	// and plan.Loop.Nodes. Reason says why: what it and others would leave remote,
+	// the remote ones of them, as profiled and with the plan. Again is accesses that
+	// the plan adds, because caches lose what another node uses next.
+	Accesses, Before, After, Again uint64
+	// Schedule is what the plan does with it: "static", "static-inverse", "nodes" and
+	// plan.Loop.Nodes, or "block-exclusive", these and plan.Loop.Step. Reason says why: what it and others would leave remote,
 	// in points of all accesses, of those to the pages that permutable loops use.
 	Schedule, Reason string
 }
@@ -124,8 +125,8 @@ type rejected struct {
 // the fewest remote accesses first; in large profiles only static-inverse.
 func (s *search) rejected(best *state, g int) []rejected {
 	var list []rejected
-	candidates := s.list
-	if s.steps += float64(len(s.list) * len(s.byGroup[g])); s.steps > maxSteps {
+	candidates := s.candidates(g)
+	if s.steps += float64(len(candidates) * len(s.byGroup[g])); s.steps > maxSteps {
 		candidates = s.list[:min(2, len(s.list))]
 	}
 	for _, c := range candidates {
@@ -155,6 +156,9 @@ func (d *demand) loopEntries(decisions []LoopDecision) []plan.Loop {
 			if at := codeOf(d.p.Regions[i].Site); !seen[at] { // one loop may be called from several regions
 				seen[at] = true
 				list = append(list, d.loopEntry(i, c, decisions))
+				if c.kind == plan.BlockExclusive {
+					list[len(list)-1].Sweep = d.loops.groups[g].sweep
+				}
 				if len(regions) > 1 {
 					list[len(list)-1].Group = number
 				}
@@ -183,9 +187,9 @@ func (d *demand) loopEntry(i int, c schedule, decisions []LoopDecision) plan.Loo
 	l := plan.Loop{
 		Name: clean(r.Name), Module: f.Module, Offset: r.Site.Offset,
 		Function: f.Function, File: f.File, Line: f.Line, FunctionLine: f.FunctionLine,
-		Runtime: r.Runtime, Schedule: c.kind, Nodes: c.nodes,
+		Runtime: r.Runtime, Schedule: c.kind, Nodes: c.nodes, Step: c.step,
 		Why:     fmt.Sprintf("%s of the %s. %s.", loopShare(x.Accesses, d.known), d.counted(), upper(x.Reason)),
-		Predict: plan.Predict{RemoteBefore: pct(x.Before, x.Accesses), RemoteAfter: pct(x.After, x.Accesses)},
+		Predict: plan.Predict{RemoteBefore: pct(x.Before, x.Accesses), RemoteAfter: pct(x.After, x.Accesses+x.Again)},
 	}
 	if l.Name == "" {
 		l.Name = "unnamed"
@@ -234,19 +238,45 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		home := int(d.p.Pages[r.Page].Home)
-		if at[r.Region] == 0 || home < 0 || !d.counts(r) {
+		if at[r.Region] == 0 || home < 0 {
 			continue
 		}
-		x, count := &list[at[r.Region]-1], r.Count*d.grain
+		x, g := &list[at[r.Region]-1], d.loops.of[r.Region]
+		moves := g >= 0 && !d.ofThread[d.p.Pages[r.Page].Object]
+		if moves {
+			d.countAgain(x, to[g], g, r, where, shared)
+		}
+		if !d.counts(r) {
+			continue
+		}
+		count := r.Count * d.grain
 		x.Accesses += count
 		from := int(d.p.Threads[r.Thread].Node)
 		if from != home {
 			x.Before += count
 		}
-		if g := d.loops.of[r.Region]; g >= 0 && !d.ofThread[d.p.Pages[r.Page].Object] {
-			from = to[g][d.loops.class[r.Thread]]
+		if !moves {
+			x.After += d.farFrom(from, r.Page, count, where, shared)
+			continue
 		}
-		x.After += d.farFrom(from, r.Page, count, where, shared)
+		for part := range d.loops.pieces(g, r) {
+			x.After += d.farFrom(to[g][part.slot], r.Page, part.of(count), where, shared)
+		}
+	}
+}
+
+// countAgain counts in x what row r of a loop of group g adds with its chunks run
+// where to says, by slot, and the pages where places says.
+func (d *demand) countAgain(x *LoopDecision, to []int, g int, r *profile.Row, where []int, shared map[int][]int) {
+	again := d.loops.again(d.p, g, r) * d.grain
+	if again == 0 {
+		return
+	}
+	for part := range d.loops.pieces(g, r) {
+		if part.from > 0 && d.loops.turned(part.slot, to) {
+			x.Again += again
+			x.After += d.farFrom(to[part.slot], r.Page, again, where, shared)
+		}
 	}
 }
 

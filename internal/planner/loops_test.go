@@ -600,7 +600,7 @@ func (s *search) exhaust(choice []schedule, g int) uint64 {
 		return s.state(slices.Clone(choice)).remote
 	}
 	least := ^uint64(0)
-	for _, c := range s.list {
+	for _, c := range s.candidates(g) {
 		choice[g] = c
 		least = min(least, s.exhaust(choice, g+1))
 	}
@@ -631,8 +631,8 @@ func TestAssignment(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	flows := []flow{{2, 1, 0, 5, 6}, {0, 0, 1, 1, 1}, {2, 0, 1, 7, 7}, {2, 1, 0, 6, 7}, {0, 0, 0, 2, 2}, {0, 0, 1, 3, 3}}
-	want := []flow{{0, 0, 0, 2, 2}, {0, 0, 1, 4, 4}, {2, 0, 1, 7, 7}, {2, 1, 0, 11, 13}}
+	flows := []flow{{2, 1, 0, 5, 6, 1}, {0, 0, 1, 1, 1, 0}, {2, 0, 1, 7, 7, 0}, {2, 1, 0, 6, 7, 2}, {0, 0, 0, 2, 2, 0}, {0, 0, 1, 3, 3, 0}}
+	want := []flow{{0, 0, 0, 2, 2, 0}, {0, 0, 1, 4, 4, 0}, {2, 0, 1, 7, 7, 0}, {2, 1, 0, 11, 13, 3}}
 	if got := merge(flows, 4); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -47,8 +47,9 @@
 // the prediction does not follow across objects. What a thread keeps for itself,
 // by its number or threadprivate, is known from its stack and from what it
 // allocated alone; a shared array indexed by thread number is taken for one that
-// is indexed by iteration. Where threads of several nodes use a page alike in one
-// loop, no plan helps, and the notes say so.
+// is indexed by iteration. A serial loop has phases for the planner only where it runs
+// one parallel region, as often each time. Where threads of several nodes use a page
+// alike in one loop, no plan helps, and the notes say so.
 package planner
 
 import (

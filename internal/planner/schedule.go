@@ -21,6 +21,7 @@ import (
 type schedule struct {
 	kind  plan.Schedule
 	nodes []int // see plan.Loop.Nodes
+	step  int   // see plan.Loop.Step
 }
 
 func (s schedule) static() bool { return s.kind == "" }
@@ -29,8 +30,11 @@ func (s schedule) String() string {
 	if s.static() {
 		return "static"
 	}
-	if s.kind == plan.ByNodes {
+	switch s.kind {
+	case plan.ByNodes:
 		return fmt.Sprintf("%s %v", s.kind, s.nodes)
+	case plan.BlockExclusive:
+		return fmt.Sprintf("%s %v step %d", s.kind, s.nodes, s.step)
 	}
 	return string(s.kind)
 }
@@ -40,6 +44,7 @@ type loopGroup struct {
 	regions []int  // in profile.Regions, ascending
 	refused string // why they must stay static; empty if they need not
 	all     uint64 // accesses in them that move with their chunks
+	sweep   int    // see sweepOf
 }
 
 // loops is the worksharing loops of a profile.
@@ -49,9 +54,13 @@ type loops struct {
 	groups []loopGroup
 	why    []string // by region: why a worksharing loop cannot be permuted
 	class  []int    // by thread of the profile
-	// node and mirror are where the threads of each class are, and where those are
-	// that run their chunks under static-inverse.
+	// classes is how many there are; node and mirror are by slot, see phases.go:
+	// where the threads are, and where those are that run their chunks under
+	// static-inverse.
+	classes      int
 	node, mirror []int
+	touched      []uint8 // by page: the part of a sweep in which it was touched first
+	misses       bool    // DRAM accesses are planned for, see again
 	// byNodes is true where each node has as many threads, in the order of ranks, so
 	// that schedule "nodes" has a meaning.
 	byNodes bool
@@ -65,7 +74,7 @@ func worksharing(p *profile.Profile, r *profile.Region) bool {
 // newLoops finds the loops of d's profile that can be permuted.
 func newLoops(d *demand) *loops {
 	p := d.p
-	l := &loops{n: d.n, of: make([]int, len(p.Regions)), why: make([]string, len(p.Regions))}
+	l := &loops{n: d.n, misses: !d.allLevels, of: make([]int, len(p.Regions)), why: make([]string, len(p.Regions))}
 	for i := range l.of {
 		l.of[i] = -1
 	}
@@ -74,7 +83,7 @@ func newLoops(d *demand) *loops {
 	}
 	teams, ran := teams(p)
 	chance := d.byChance()
-	stuck := l.classes(p, ran)
+	stuck := l.classify(p, ran)
 	for i := range p.Regions {
 		if r := &p.Regions[i]; worksharing(p, r) {
 			if l.why[i] = d.refusal(i, teams[codeOf(r.Code)], chance[i]); l.why[i] == "" {
@@ -83,6 +92,7 @@ func newLoops(d *demand) *loops {
 		}
 	}
 	l.gather(d)
+	l.addPhases(p)
 	return l
 }
 
@@ -158,9 +168,9 @@ func (d *demand) refusal(i, team int, chance bool) string {
 	return ""
 }
 
-// classes sorts the threads, by where those that ran loops are; the text is why
+// classify sorts the threads, by where those that ran loops are; the text is why
 // nothing can be permuted.
-func (l *loops) classes(p *profile.Profile, ran []bool) string {
+func (l *loops) classify(p *profile.Profile, ran []bool) string {
 	all := cpus(p)
 	at := make([]int, all) // rank → node
 	for r := range at {
@@ -201,6 +211,7 @@ func (l *loops) classes(p *profile.Profile, ran []bool) string {
 		}
 		l.class = append(l.class, c)
 	}
+	l.classes = len(l.node)
 	if p.Run.Bind == "none" && len(p.Run.Pinned) == 0 {
 		return "the threads were not bound"
 	}
@@ -271,7 +282,7 @@ func (l *loops) collect(p *profile.Profile, find func(int) int) {
 		}
 	}
 	for _, k := range leaders {
-		g := loopGroup{regions: members[k]}
+		g := loopGroup{regions: members[k], sweep: l.sweepOf(p, members[k])}
 		if len(l.groups) > math.MaxUint16 { // see flow
 			g.refused = "the program has too many loops"
 		}
@@ -293,7 +304,7 @@ func (l *loops) collect(p *profile.Profile, find func(int) int) {
 	}
 }
 
-// targets is where each class's chunks are run under s.
+// targets is where each slot's chunks are run under s.
 func (l *loops) targets(s schedule) []int {
 	to := slices.Clone(l.node)
 	switch s.kind {
@@ -302,6 +313,10 @@ func (l *loops) targets(s schedule) []int {
 	case plan.ByNodes:
 		for c, m := range l.node {
 			to[c] = slices.Index(s.nodes, m)
+		}
+	case plan.BlockExclusive:
+		for c, m := range l.node {
+			to[c] = l.inPhase(s, c, m)
 		}
 	}
 	return to
@@ -332,10 +347,10 @@ func (l *loops) candidates() []schedule {
 		for n := range nodes {
 			nodes[n] = (n + by) % l.n
 		}
-		add(schedule{plan.ByNodes, nodes})
+		add(schedule{kind: plan.ByNodes, nodes: nodes})
 	}
 	if l.n <= maxPermuted {
-		permutations(l.n, func(nodes []int) { add(schedule{plan.ByNodes, slices.Clone(nodes)}) })
+		permutations(l.n, func(nodes []int) { add(schedule{kind: plan.ByNodes, nodes: slices.Clone(nodes)}) })
 	}
 	return list
 }
@@ -361,7 +376,7 @@ func permutations(n int, do func([]int)) {
 
 // byNode is the schedule that takes the chunks of node m to node to[m].
 func (l *loops) byNode(to []int) schedule {
-	s := schedule{plan.ByNodes, make([]int, l.n)}
+	s := schedule{kind: plan.ByNodes, nodes: make([]int, l.n)}
 	for m, n := range to {
 		s.nodes[n] = m
 	}
@@ -374,17 +389,17 @@ func (l *loops) byNode(to []int) schedule {
 	return s
 }
 
-// flow is accesses to one page by the threads of one class in the loops of one
-// group.
+// flow is accesses to one page by one slot in the loops of one group.
 type flow struct {
-	page         uint32
-	group, class uint16
-	count        uint64
-	// wide is all that leave a core's own caches, see search.real.
-	wide uint64
+	page        uint32
+	group, slot uint16
+	count       uint64
+	// wide is all that leave a core's own caches, see search.real; again those that
+	// count besides if another node ran the phase before, see loops.made.
+	wide, again uint64
 }
 
-// merge sorts flows by page, group and class and adds up equal ones; pages is how
+// merge sorts flows by page, group and slot and adds up equal ones; pages is how
 // many pages there are. It is a counting sort by page: linear but for the few
 // flows of each page.
 func merge(flows []flow, pages int) []flow {
@@ -408,13 +423,14 @@ func merge(flows []flow, pages int) []flow {
 		}
 		page := sorted[from:to]
 		slices.SortFunc(page, func(a, b flow) int {
-			return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.class, b.class))
+			return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.slot, b.slot))
 		})
 		start := len(out)
 		for _, f := range page {
-			if last := len(out) - 1; last >= start && out[last].group == f.group && out[last].class == f.class {
+			if last := len(out) - 1; last >= start && out[last].group == f.group && out[last].slot == f.slot {
 				out[last].count += f.count
 				out[last].wide += f.wide
+				out[last].again += f.again
 			} else {
 				out = append(out, f)
 			}
@@ -429,6 +445,7 @@ type moving struct {
 	l        *loops
 	ofThread []bool // by object, see ownObjects
 	p        *profile.Profile
+	grain    uint64
 	flows    []flow
 }
 
@@ -440,7 +457,7 @@ func newMoving(d *demand, in []bool) *moving {
 			n++
 		}
 	}
-	return &moving{l: d.loops, ofThread: d.ofThread, p: d.p, flows: make([]flow, 0, n)}
+	return &moving{l: d.loops, ofThread: d.ofThread, p: d.p, grain: d.grain, flows: make([]flow, 0, n)}
 }
 
 // wide reports whether the accesses of r leave the caches of a core.
@@ -454,7 +471,16 @@ func (m *moving) add(r *profile.Row, count, wide uint64) bool {
 		return false
 	}
 	m.l.groups[g].all += count
-	m.flows = append(m.flows, flow{uint32(r.Page), uint16(g), uint16(m.l.class[r.Thread]), count, wide})
+	again := m.l.again(m.p, g, r) * m.grain
+	for x := range m.l.pieces(g, r) {
+		f := flow{uint32(r.Page), uint16(g), uint16(x.slot), x.of(count), x.of(wide), 0}
+		if x.from > 0 {
+			f.again = again
+		}
+		if f.count+f.wide+f.again > 0 {
+			m.flows = append(m.flows, f)
+		}
+	}
 	return true
 }
 
@@ -496,8 +522,9 @@ func (d *demand) arrange(list []schedule) {
 	}
 	for _, t := range d.tables() {
 		t.use, t.stay = slices.Clone(t.base), make([]uint64, len(d.p.Pages))
-		for _, f := range d.flows {
-			t.use[int(f.page)*d.n+to[f.group][f.class]] += f.count
+		for i := range d.flows {
+			f := &d.flows[i]
+			t.use[int(f.page)*d.n+to[f.group][f.slot]] += d.loops.made(f, to[f.group])
 		}
 		for i, h := range d.home {
 			if h >= 0 {
@@ -508,7 +535,7 @@ func (d *demand) arrange(list []schedule) {
 }
 
 // firstTouch is the node on which page i has its home if it is left alone, with
-// the loops' chunks run where to says by group and class.
+// the loops' chunks run where to says by group and slot.
 func (d *demand) firstTouch(i int, to [][]int) int {
 	g, c := d.toucher(i)
 	if g < 0 {
@@ -520,15 +547,16 @@ func (d *demand) firstTouch(i int, to [][]int) int {
 	return int(d.p.Pages[i].Home)
 }
 
-// toucher is the group of loops whose chunk touched page i first, and the class of
-// the thread that ran it; -1 where its home does not depend on schedules.
-func (d *demand) toucher(i int) (group, class int) {
+// toucher is the group of loops whose chunk touched page i first, and the slot that
+// ran it; -1 where its home does not depend on schedules.
+func (d *demand) toucher(i int) (group, slot int) {
 	pg := &d.p.Pages[i]
 	if pg.Home < 0 || pg.Thread < 0 || pg.Region < 0 || d.loops.of[pg.Region] < 0 ||
 		d.p.Threads[pg.Thread].Node != pg.Home || d.ofThread[pg.Object] {
 		return -1, 0
 	}
-	return d.loops.of[pg.Region], d.loops.class[pg.Thread]
+	g := d.loops.of[pg.Region]
+	return g, d.loops.toucher(g, i, pg.Thread)
 }
 
 // loopShare is part of the accesses of a loop in words.

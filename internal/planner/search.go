@@ -28,17 +28,17 @@ type search struct {
 type searched struct {
 	page     int // in profile.Pages
 	flows    []flow
-	all      uint64
-	home     int  // as profiled, -1 is not known
-	flexible bool // the plan can place it
-	// group of loops that touched it first, -1 is none, and class of the thread.
-	group, class int
+	all      uint64 // accesses, as profiled
+	home     int    // as profiled, -1 is not known
+	flexible bool   // the plan can place it
+	// group of loops that touched it first, -1 is none, and the slot that did.
+	group, slot int
 }
 
 // state is a choice for every group.
 type state struct {
 	choice []schedule
-	to     [][]int // by group and class
+	to     [][]int // by group and slot
 	remote uint64
 	moved  uint64 // accesses in loops that do not stay static
 }
@@ -80,7 +80,7 @@ func (s *search) add(flows []flow) {
 	d, i := s.d, int(flows[0].page)
 	x := searched{page: i, flows: flows, all: sum(d.base[i*d.n : (i+1)*d.n]), home: int(d.p.Pages[i].Home)}
 	x.flexible = d.placeable(&d.p.Objects[d.p.Pages[i].Object])
-	x.group, x.class = d.toucher(i)
+	x.group, x.slot = d.toucher(i)
 	toucher, last := x.group, -1
 	for _, f := range flows {
 		x.all += f.count
@@ -123,22 +123,25 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 		return -1, 0
 	}
 	copy(s.use, d.base[x.page*d.n:(x.page+1)*d.n])
+	all := x.all
 	for i := range x.flows {
 		f := &x.flows[i]
-		s.use[to[f.group][f.class]] += f.count
+		made := d.loops.made(f, to[f.group])
+		s.use[to[f.group][f.slot]] += made
+		all += made - f.count
 	}
 	home = x.home
 	if x.group >= 0 {
-		if n := to[x.group][x.class]; d.canHold[n] {
+		if n := to[x.group][x.slot]; d.canHold[n] {
 			home = n
 		}
 	}
-	remote = x.all - uint64(min(int64(x.all), max(0, int64(s.use[home])+d.drift[x.page])))
+	remote = all - uint64(min(int64(all), max(0, int64(s.use[home])+d.drift[x.page])))
 	if !x.flexible {
 		return home, remote
 	}
 	best := d.best(s.use, home)
-	if away := x.all - s.use[best]; away < remote && float64(remote-away) > d.opt.PageGain*float64(x.all) {
+	if away := all - s.use[best]; away < remote && float64(remote-away) > d.opt.PageGain*float64(all) {
 		return best, away
 	}
 	return home, remote
@@ -160,11 +163,16 @@ func (s *search) run() *state {
 	for _, against := range s.against() {
 		try(against)
 	}
+	l := s.d.loops
 	for _, g := range s.heaviest() {
-		try(s.matched(s.wanted(func(i int, f flow) bool { return int(f.group) == g })))
+		of := func(_ int, f flow) bool { return int(f.group) == g }
+		try(s.matched(s.wanted(l.node, of)))
+		if l.groups[g].sweep > 0 {
+			try(s.matched(s.wanted(l.targets(l.rotations()[0]), of)))
+		}
 	}
 	for _, o := range s.objects() {
-		try(s.matched(s.wanted(func(i int, _ flow) bool { return s.d.p.Pages[i].Object == o })))
+		try(s.matched(s.wanted(l.node, func(i int, _ flow) bool { return s.d.p.Pages[i].Object == o })))
 	}
 	slices.SortStableFunc(ends, func(a, b *state) int { return cmp.Compare(a.remote, b.remote) })
 	best := ends[0]
@@ -198,7 +206,7 @@ func (s *search) alternate(x *state) *state {
 // count.
 func (s *search) matched(homes []int) []schedule {
 	l := s.d.loops
-	gain := make([][]uint64, len(s.byGroup)) // by class*n+node: accesses that find their pages there
+	gain := make([][]uint64, len(s.byGroup)) // by slot*n+node: accesses that find their pages there
 	for g := range gain {
 		gain[g] = make([]uint64, len(l.node)*l.n)
 	}
@@ -207,22 +215,23 @@ func (s *search) matched(homes []int) []schedule {
 			continue
 		}
 		for _, f := range s.pages[k].flows {
-			gain[f.group][int(f.class)*l.n+h] += f.count
+			gain[f.group][int(f.slot)*l.n+h] += f.count
 		}
 	}
 	choice := make([]schedule, len(gain))
 	for g := range gain {
-		choice[g] = s.match(gain[g])
+		choice[g] = s.match(g, gain[g])
 	}
 	return choice
 }
 
-// match is the schedule with the largest gain, the simplest among equals.
-func (s *search) match(gain []uint64) schedule {
+// match is the schedule of group g with the largest gain, the simplest among equals.
+// One that differs by phase must gain considerably more than the others.
+func (s *search) match(g int, gain []uint64) schedule {
 	l := s.d.loops
 	local := func(c schedule) (sum uint64) {
-		for class, n := range l.targets(c) {
-			sum += gain[class*l.n+n]
+		for slot, n := range l.targets(c) {
+			sum += gain[slot*l.n+n]
 		}
 		return sum
 	}
@@ -236,23 +245,41 @@ func (s *search) match(gain []uint64) schedule {
 			best, most = c, x
 		}
 	}
+	if l.groups[g].sweep == 0 {
+		return best
+	}
+	most += uint64(s.d.opt.ScheduleGain * float64(l.groups[g].all))
+	for _, step := range l.turns() {
+		c := l.bestRotation(gain, step)
+		if x := local(c); x > most {
+			best, most = c, x
+		}
+	}
 	return best
 }
 
-// square is gain with classes added up by their nodes.
+// candidates is the schedules to try for group g, simplest first.
+func (s *search) candidates(g int) []schedule {
+	if s.d.loops.groups[g].sweep == 0 {
+		return s.list
+	}
+	return append(slices.Clip(s.list), s.d.loops.rotations()...)
+}
+
+// square is gain with slots added up by their nodes.
 func (l *loops) square(gain []uint64) []int64 {
 	m := make([]int64, l.n*l.n)
-	for class, from := range l.node {
+	for slot, from := range l.node {
 		for n := range l.n {
-			m[from*l.n+n] += int64(gain[class*l.n+n])
+			m[from*l.n+n] += int64(gain[slot*l.n+n])
 		}
 	}
 	return m
 }
 
-// wanted is the homes that the flows of which count says so want; -1 where none
-// does.
-func (s *search) wanted(count func(page int, f flow) bool) []int {
+// wanted is the homes that the flows of which count says so want, with each slot's
+// chunks run where to says; -1 where none does.
+func (s *search) wanted(to []int, count func(page int, f flow) bool) []int {
 	homes := make([]int, len(s.pages))
 	for k := range homes {
 		homes[k] = -1
@@ -260,7 +287,7 @@ func (s *search) wanted(count func(page int, f flow) bool) []int {
 		i := s.pages[k].page
 		for _, f := range s.pages[k].flows {
 			if count(i, f) {
-				s.use[s.d.loops.node[f.class]] += f.count
+				s.use[to[f.slot]] += f.count
 			}
 		}
 		if n := s.d.best(s.use, slices.Index(s.d.canHold, true)); s.use[n] > 0 {
@@ -340,7 +367,7 @@ func (s *search) slopes() []float64 {
 		for _, f := range s.pages[k].flows {
 			m, w := &at[f.group], float64(f.count)
 			x := float64(pg.Index) / float64(s.d.p.Objects[pg.Object].Pages())
-			y := float64(s.d.loops.node[f.class])
+			y := float64(s.d.loops.node[f.slot])
 			m.w, m.x, m.y, m.xy = m.w+w, m.x+w*x, m.y+w*y, m.xy+w*x*y
 		}
 	}
@@ -361,7 +388,7 @@ func (s *search) climb(x *state) *state {
 	for improved := true; improved; {
 		improved = false
 		for _, g := range order {
-			if s.steps += float64(len(s.list) * len(s.byGroup[g])); s.steps > maxSteps {
+			if s.steps += float64(len(s.candidates(g)) * len(s.byGroup[g])); s.steps > maxSteps {
 				return x
 			}
 			if c := s.change(x, g); c != nil {
@@ -380,9 +407,9 @@ func (s *search) climb(x *state) *state {
 func (s *search) change(x *state, g int) *schedule {
 	least := s.remoteOf(x, g, x.choice[g])
 	var best *schedule
-	for i := range s.list {
-		if r := s.remoteOf(x, g, s.list[i]); r < least {
-			best, least = &s.list[i], r
+	for _, c := range s.candidates(g) {
+		if r := s.remoteOf(x, g, c); r < least {
+			best, least = &c, r
 		}
 	}
 	return best
@@ -440,7 +467,7 @@ func (s *search) near(k int, to [][]int) int64 {
 	}
 	n := s.d.wide[s.pages[k].page*s.d.n+home]
 	for i := range s.pages[k].flows {
-		if f := &s.pages[k].flows[i]; to[f.group][f.class] == home {
+		if f := &s.pages[k].flows[i]; to[f.group][f.slot] == home {
 			n += f.wide
 		}
 	}

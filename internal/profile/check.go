@@ -169,6 +169,9 @@ func checkRows(p *Profile) error {
 		if r.Op > Store || r.Level > DRAM {
 			return fmt.Errorf("row %d: operation %d, level %d", i, r.Op, r.Level)
 		}
+		if r.First > r.Last || r.Last >= SweepParts {
+			return fmt.Errorf("row %d: from part %d to part %d of a sweep, which has %d", i, r.First, r.Last, SweepParts)
+		}
 		if r.Count > math.MaxInt64-count || r.Latency > math.MaxInt64-latency {
 			return fmt.Errorf("row %d: the counts up to here add up to more than %d", i, int64(math.MaxInt64))
 		}

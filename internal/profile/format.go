@@ -18,16 +18,17 @@ import (
 //
 // Columns are a count of pages, one column for each field of Page (Object,
 // Index, Home, Thread, Region, Place, Serial), a count of rows, and one column
-// for each field of Row (Page, Thread, Region, Op, Level, Count, Latency), each
+// for each field of Row (Page, Thread, Region, Op, Level, First, Last, Count, Latency), each
 // in the order of the slice. Counts of pages and rows, Count and Latency are
 // unsigned varints; every other value is a signed (zigzag) varint of the
 // difference from the value before it in its column. Fields of the JSON that a
 // reader does not know are skipped; any other change raises Version.
 //
-// Version 1 knew no worksharing loops: its regions have no Site.
+// Version 1 knew no worksharing loops: its regions have no Site. Version 2 had no
+// First and Last, and its Sweep was of the worksharing loop alone; it is read as 0.
 
 // Version is the format version that Write writes; Read reads it and all before.
-const Version = 2
+const Version = 3
 
 const (
 	magic       = "numaopt-profile\n"

@@ -144,8 +144,8 @@ type Region struct {
 	Group int `json:"group,omitempty"`
 	// Invocations counts the instances of a worksharing loop, at rank 0 of the team.
 	Invocations uint64 `json:"invocations,omitempty"`
-	// Sweep is the length of its runs of consecutive instances without an instance
-	// of another loop between; 0 if it varies.
+	// Sweep is how often the parallel region of a loop runs in a row, without another
+	// region between: the trips of a serial loop around it. 0 if that varies.
 	Sweep uint64 `json:"sweep,omitempty"`
 	// Function is the source function that contains the loop ("sweep_x"), or the
 	// function itself.
@@ -231,4 +231,13 @@ type Row struct {
 	Count  uint64
 	// Latency is the sum in cycles over Count accesses; 0 where the source has none.
 	Latency uint64
+	// First and Last are the parts of the sweep of a loop, as Region.Sweep has it, in
+	// which the accesses of this row's page, thread and loop that missed the L1 were
+	// the first and the last: instance i of n is in part i*SweepParts/n. Both are 0
+	// where there is no sweep; 0 and SweepParts-1 also mean that it is not known.
+	First, Last uint8
 }
+
+// SweepParts is in how many equal parts a sweep is divided, see Row: for as many
+// phases as most machines have nodes, each is of whole parts.
+const SweepParts = 240

@@ -144,7 +144,7 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{"elf", []byte("\x7fELF and more"), ErrForeign, "numaopt profile"},
 		{"perf.data", bytes.Repeat([]byte("PERFILE2"), 100), ErrForeign, "not a numaopt profile"},
-		{"newer", newer, ErrVersion, "format 3, this numaopt reads up to 2"},
+		{"newer", newer, ErrVersion, "format 4, this numaopt reads up to 3"},
 		{"newer and short", newer[:len(magic)+4], ErrVersion, "update numaopt"},
 		{"length", huge, ErrDamaged, "prefix"},
 		{"longer", append(bytes.Clone(file), 0), ErrDamaged, "1 bytes too many"},
@@ -169,15 +169,28 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
+// TestVersion2 reads a file whose rows say nothing of sweeps.
+func TestVersion2(t *testing.T) {
+	p, err := ReadFile(filepath.Join("testdata", "version-2.nprof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &p.Regions[0]
+	if r.Name != "a.c:7 (f)" || !r.Worksharing() || r.Invocations != 9 || r.Sweep != 0 || len(p.Rows) == 0 || p.Rows[0].Count == 0 {
+		t.Errorf("region %+v, rows %+v", r, p.Rows)
+	}
+}
+
 func TestWorksharing(t *testing.T) {
 	p := sample()
 	p.Regions[0] = Region{Kind: Loop, Code: p.Regions[0].Code, Site: ident.Code{Module: 0, Offset: 0x88}, Runtime: "libomp", Schedule: "static", Group: 2, Invocations: 9, Sweep: 3}
+	p.Rows[0].First, p.Rows[0].Last = 85, SweepParts-1
 	q, err := Read(bytes.NewReader(encode(t, p)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := &q.Regions[0]; !r.Worksharing() || r.Site.Offset != 0x88 || r.Group != 2 || r.Invocations != 9 || r.Sweep != 3 {
-		t.Errorf("region %+v", r)
+	if r := &q.Regions[0]; !r.Worksharing() || r.Site.Offset != 0x88 || r.Group != 2 || r.Invocations != 9 || r.Sweep != 3 || q.Rows[0] != p.Rows[0] {
+		t.Errorf("region %+v, row %+v", r, q.Rows[0])
 	}
 	p.Regions[0].Site.Module = len(p.Modules)
 	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "site's module") {
@@ -211,6 +224,8 @@ func TestCheck(t *testing.T) {
 		"row page":        func(p *Profile) { p.Rows[0].Page = 3 },
 		"row thread":      func(p *Profile) { p.Rows[0].Thread = -1 },
 		"row region":      func(p *Profile) { p.Rows[0].Region = 2 },
+		"row sweep":       func(p *Profile) { p.Rows[0].First = 1 },
+		"row part":        func(p *Profile) { p.Rows[0].Last = SweepParts },
 		"row level":       func(p *Profile) { p.Rows[0].Level = 4 },
 		"row op":          func(p *Profile) { p.Rows[0].Op = 2 },
 		"counts overflow": func(p *Profile) { p.Rows[0].Count = 2 },

@@ -56,7 +56,15 @@ func parse(file []byte) (*Profile, error) {
 	if err := readHeader(header, p); err != nil {
 		return nil, err
 	}
-	if err := readColumns(columns, p); err != nil {
+	version := binary.LittleEndian.Uint32(file[len(magic):])
+	rows := setRow
+	if version < 3 {
+		rows = setRow[:len(setRow)-2]
+		for i := range p.Regions {
+			p.Regions[i].Sweep = 0
+		}
+	}
+	if err := readColumns(columns, p, rows); err != nil {
 		return nil, err
 	}
 	if err := p.Check(); err != nil {
@@ -139,7 +147,8 @@ func newUnpacker(section []byte) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(16<<20), zstd.WithDecoderLowmem(true))
 }
 
-func readColumns(section []byte, p *Profile) error {
+// readColumns reads the pages and rows; setRow is the signed columns of rows.
+func readColumns(section []byte, p *Profile, setRow []func(*Row, int64)) error {
 	z, err := newUnpacker(section)
 	if err != nil {
 		return &FormatError{Part: "pages", Err: err}
@@ -188,6 +197,8 @@ var setRow = []func(*Row, int64){
 	func(r *Row, v int64) { r.Region = int(v) },
 	func(r *Row, v int64) { r.Op = Op(min(uint64(v), 255)) },
 	func(r *Row, v int64) { r.Level = Level(min(uint64(v), 255)) },
+	func(r *Row, v int64) { r.First = uint8(min(uint64(v), SweepParts)) },
+	func(r *Row, v int64) { r.Last = uint8(min(uint64(v), SweepParts)) },
 }
 
 // columnReader reads varints and remembers the first error. Slices grow with

@@ -116,6 +116,8 @@ var rowColumns = []func(*Row) int64{
 	func(r *Row) int64 { return int64(r.Region) },
 	func(r *Row) int64 { return int64(r.Op) },
 	func(r *Row) int64 { return int64(r.Level) },
+	func(r *Row) int64 { return int64(r.First) },
+	func(r *Row) int64 { return int64(r.Last) },
 }
 
 // columnWriter appends varints and remembers the first error.

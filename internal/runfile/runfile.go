@@ -152,6 +152,8 @@ type LoopSchedule string
 const (
 	Inverse LoopSchedule = "inverse" // thread t of T takes chunk T-1-t
 	ByNodes LoopSchedule = "nodes"   // threads of node n take the chunks of those of node Nodes[n]
+	// In phase q of a sweep, those of node Nodes[(n+q*Step) mod nodes].
+	BlockExclusive LoopSchedule = "block-exclusive"
 )
 
 // Loop is one worksharing loop whose chunks go to other threads.
@@ -162,7 +164,12 @@ type Loop struct {
 	Module   int    // index in Run.Modules
 	Offset   uint64 // ELF virtual address that the call for its bounds returns to
 	Schedule LoopSchedule
-	Nodes    []int // for ByNodes: all node ordinals, each once
+	Nodes    []int // for ByNodes and BlockExclusive: all node ordinals, each once
+	// Sweep and Step are for BlockExclusive: instances of the loop's region in a row,
+	// at least one a node, in which instance i is of phase i*nodes/Sweep; and a number
+	// from 1 to nodes-1.
+	Sweep uint64
+	Step  int
 }
 
 // Run is one run file.

@@ -34,6 +34,9 @@ func Write(w io.Writer, r Run) error {
 		if len(l.Nodes) > 0 {
 			arg = strings.ReplaceAll(strings.Trim(fmt.Sprint(l.Nodes), "[]"), " ", ",")
 		}
+		if l.Schedule == BlockExclusive {
+			arg = fmt.Sprintf("%d,%d,%s", l.Sweep, l.Step, arg)
+		}
 		fmt.Fprintf(b, "loop %d %s %d 0x%x %s %s %s\n", l.ID, l.Runtime, l.Module, l.Offset, l.Schedule, arg, line(l.Name))
 	}
 	return b.Flush()

@@ -159,6 +159,7 @@ void nmo_arena_child(void)
     for (uint64_t b = 1; b < head.section[NMO_SEC_BLOCKS].count; b++) {
         memset(nmo_blocks[b].l1, 0, sizeof nmo_blocks[b].l1);
         memset(nmo_blocks[b].miss, 0, sizeof nmo_blocks[b].miss);
+        nmo_blocks[b].first = UINT16_MAX, nmo_blocks[b].last = 0;
     }
     for (unsigned c = 0; c < nmo_model.cpus; c++)
         nmo_cache_l1(&nmo_model, c)->clock = 0;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define NMO_ARENA_MAGIC "numaopt-arena\n\0" /* 16 bytes with the final NUL */
-#define NMO_ARENA_VERSION 2
+#define NMO_ARENA_VERSION 3
 
 /* Header flags. */
 #define NMO_ARENA_HELLO 1  /* the runtime spoke: objects and loops are known */
@@ -94,9 +94,9 @@ struct nmo_a_loop {
     int32_t site_module;
     uint32_t about;  /* NMO_LOOP_STATIC and so on (wire.h), 0 is not known */
     uint32_t joined; /* another loop of its region from which no barrier parts it, or the way there; 0 is none */
-    uint32_t varies; /* its runs of instances without another loop's between are not all as long */
-    uint64_t sweep;  /* instances of a run that has ended; 0: none has */
-    uint64_t run;    /* instances of the run that goes on */
+    uint32_t varies; /* its region's rows (wire.h) are not all as long; of a region only, as the next two */
+    uint64_t sweep;  /* instances of a row that has ended; 0: none has */
+    uint64_t run;    /* instances of the row that goes on */
 };
 
 struct nmo_a_thread {
@@ -135,14 +135,16 @@ struct nmo_a_page {
     uint32_t reserved;
 };
 
-/* The counters of (page, thread, region); a key may have several blocks. */
+/* The counters of (page, thread, region); a key may have several blocks. What
+ * missed the L1 did so in instances of the region first to last of a row. Instance i
+ * is itself below 4096, else (e << 11) + (i >> e) with the e that leaves i 12 bits. */
 struct nmo_a_block {
     uint64_t l1[2];   /* by operation: load, store */
     uint32_t miss[6]; /* (level - 1) * 2 + operation, for L2, LLC, DRAM */
     uint32_t page, thread, region;
     uint32_t live; /* region while the block may be counted into, else ~0 */
     uint32_t next;
-    uint32_t reserved;
+    uint16_t first, last;
 };
 
 #endif

@@ -59,6 +59,7 @@ struct vcpu {
     uint32_t flags;
     uint32_t thread; /* index in the arena's threads */
     uint32_t cpu, node;
+    uint16_t instance; /* of its region in its row, as struct nmo_a_block has it */
     struct seen *seen;
     uint64_t until;     /* the L1's clock at which to look at the others, see pace.c */
     uint64_t countdown; /* to the next sample */
@@ -69,6 +70,7 @@ struct vcpu {
     uint64_t looked; /* its time when another last looked */
     uint32_t paused, rank, waiting, start;
     uint32_t loop;
+    uint32_t row;    /* loop of the last region that it began as a master */
     uint64_t region; /* outlined function, 0 is none */
     uint64_t caller; /* code word of the last call out of the program's own code, 0 is none */
     int64_t num;     /* the system call under way */
@@ -153,7 +155,7 @@ void nmo_thread_end(unsigned vcpu);
 void nmo_thread_is(struct vcpu *v, uint32_t rank, uint32_t cpu, const struct nmo_thread *thread);
 void nmo_thread_moved(uint32_t rank, uint32_t cpu, bool pinned);
 bool nmo_thread_adopt(struct vcpu *v);
-void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master);
+void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master, uint64_t instance, uint64_t row);
 void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master, uint64_t last);
 void nmo_thread_dynamic(uint64_t fn, bool loops);
 void nmo_thread_pause(struct vcpu *v, int by);

@@ -59,7 +59,7 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
         nmo_thread_end((unsigned)(v - nmo_vcpus));
         break;
     case NMO_REGION:
-        nmo_thread_region(v, a, b != 0);
+        nmo_thread_region(v, a, b != 0, c, d);
         break;
     case NMO_DYNAMIC:
         nmo_thread_dynamic(a, b != 0);

@@ -234,16 +234,43 @@ static uint32_t loop_index(uint64_t fn, uint64_t site)
     return loop;
 }
 
+/* An instance of a region begins: the one before it may have had the last of its row. */
+static void count_instance(struct vcpu *v, uint64_t instance)
+{
+    struct nmo_a_loop *l = loop_at(v->row);
+    if (instance == 0) {
+        if (l->sweep == 0)
+            l->sweep = l->run;
+        else if (l->sweep != l->run)
+            l->varies = 1;
+        l->run = 0;
+    }
+    v->row = v->loop;
+    loop_at(v->loop)->run = instance + 1;
+}
+
+/* See struct nmo_a_block. */
+static uint16_t short_instance(uint64_t i)
+{
+    unsigned e = 0;
+    while (i >> e > 4095)
+        e++;
+    return (uint16_t)(e > 30 ? UINT16_MAX - 1 : (e << 11) + (i >> e));
+}
+
 /* The vCPU is now in the parallel region fn, or in none. */
-void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master)
+void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master, uint64_t instance, uint64_t row)
 {
     v->region = fn;
+    v->instance = short_instance(instance);
     v->loop = 0;
     if (fn != 0) {
         pthread_mutex_lock(&thread_lock);
         v->loop = loop_index(fn, 0);
         if (master && v->loop)
             loop_at(v->loop)->entries++;
+        if (master && v->loop && row)
+            count_instance(v, instance);
         pthread_mutex_unlock(&thread_lock);
     }
     set_region(v);
@@ -265,23 +292,6 @@ static void join(uint32_t a, uint32_t b)
         loop_at(a > b ? a : b)->joined = a > b ? b : a;
 }
 
-/* An instance of a loop begins: the one before it may have had the last of its run. */
-static void count_instance(uint32_t loop)
-{
-    static uint32_t before;
-    struct nmo_a_loop *l = loop_at(before);
-    if (before != loop) {
-        if (l->sweep == 0)
-            l->sweep = l->run;
-        else if (l->sweep != l->run)
-            l->varies = 1;
-        l->run = 0;
-    }
-    before = loop;
-    loop_at(loop)->entries++;
-    loop_at(loop)->run++;
-}
-
 /* The vCPU is now in the worksharing loop of site in its region, or in none. */
 void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master, uint64_t last)
 {
@@ -295,7 +305,7 @@ void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master,
         if (other != 0)
             join(other, v->loop);
         if (master)
-            count_instance(v->loop);
+            loop_at(v->loop)->entries++;
     }
     pthread_mutex_unlock(&thread_lock);
     set_region(v);

@@ -65,6 +65,7 @@ static uint32_t new_block(uint32_t page, uint32_t thread, uint32_t region)
     b->thread = thread;
     b->region = region;
     b->live = region;
+    b->first = UINT16_MAX; /* above last: nothing missed the L1 yet */
     uint32_t head = __atomic_load_n(&nmo_pages[page].blocks, __ATOMIC_RELAXED);
     do
         b->next = head;
@@ -184,6 +185,14 @@ static uint32_t first_touch(struct slot *s, uint64_t page, const struct vcpu *v,
 
 /* ---- an access in full */
 
+static inline void missed(struct nmo_a_block *b, const struct vcpu *v)
+{
+    if (unlikely(v->instance < b->first))
+        b->first = v->instance;
+    if (unlikely(v->instance > b->last))
+        b->last = v->instance;
+}
+
 static void count(struct nmo_a_block *b, const struct slot *s, const struct vcpu *v, uint32_t region, int op,
                   enum nmo_level level, uint32_t weight)
 {
@@ -191,11 +200,12 @@ static void count(struct nmo_a_block *b, const struct slot *s, const struct vcpu
         b->l1[op] += weight;
         return;
     }
+    missed(b, v);
     uint32_t *cell = &b->miss[(level - 1) * 2 + op];
     if (unlikely(*cell > UINT32_MAX - weight)) {
         uint32_t i = block_of(s->rec, v->thread, region, true);
         if (i != 0)
-            cell = &nmo_blocks[i].miss[(level - 1) * 2 + op];
+            missed(&nmo_blocks[i], v), cell = &nmo_blocks[i].miss[(level - 1) * 2 + op];
         else
             return;
     }
@@ -308,6 +318,7 @@ static __attribute__((noinline, target_clones("default", "avx2"))) void miss8(st
         nmo_pace(v);
     enum nmo_level level = nmo_cache_miss(&nmo_model, l1, line, nmo_line_tag(line), op == NMO_STORE, dir, &w);
     nmo_set_payload(nmo_l1_set(&nmo_model, l1, line), 8)[w] = (uint32_t)(b - nmo_blocks);
+    missed(b, v);
     uint32_t *cell = &b->miss[(level - 1) * 2 + op], sum;
     if (likely(!__builtin_add_overflow(*cell, weight, &sum)))
         *cell = sum;

@@ -17,7 +17,7 @@
  * through pointers. Guest pointers are host pointers (guest_base is 0). */
 
 #define NMO_EMU_SYSCALL 0x6e6d6f
-#define NMO_WIRE_VERSION 2
+#define NMO_WIRE_VERSION 3
 
 enum nmo_op {
     /* (version, struct nmo_hello_reply *): once per process image, before all
@@ -36,8 +36,11 @@ enum nmo_op {
     NMO_THREAD_START = 6,
     /* (rank): the calling thread ends. */
     NMO_THREAD_END = 7,
-    /* (fn | 0, is_master): the calling thread is now in the parallel region whose
-     * outlined function is fn; 0 is none. The runtime keeps and restores the outer one. */
+    /* (fn | 0, is_master, instance, row): the calling thread is now in the parallel
+     * region whose outlined function is fn; 0 is none. The runtime keeps and restores
+     * the outer one. Regions of one function that a thread begins without another's
+     * between are a row, numbered from 1 (0: the region is inside another); instance
+     * counts in it, from 0. */
     NMO_REGION = 8,
     /* (id, nframes, void *const *return_addresses): a new call stack, innermost
      * frame first; ids are from 1 and dense. */

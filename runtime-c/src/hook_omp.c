@@ -42,11 +42,17 @@ static void enter(uintptr_t fn, bool master, const bool *outer, bool *several) {
  * there is a team. */
 static struct nmo_region new_region(uintptr_t fn, bool gomp) {
     const struct nmo_region *outer = &nmo_self.region;
+    struct nmo_row *row = &nmo_self.row;
+    if (!outer->fn && row->fn != fn)
+        *row = (struct nmo_row){fn, row->number + 1, 0};
     return (struct nmo_region){
         .fn = fn,
         .gomp = gomp,
         .nested = outer->fn && (outer->nested || nmo_loop_threads(gomp, fn) > 1),
         .epoch = __atomic_load_n(&nmo_schedule_epoch, __ATOMIC_ACQUIRE),
+        .ended = __atomic_load_n(&nmo_schedule_ended, __ATOMIC_ACQUIRE),
+        .row = outer->fn ? 0 : row->number,
+        .instance = outer->fn ? 0 : row->instances++,
     };
 }
 

@@ -166,7 +166,7 @@ struct nmo_only {
     uintptr_t address; /* 0: not loaded */
 };
 
-enum nmo_schedule { NMO_SCHEDULE_INVERSE, NMO_SCHEDULE_NODES };
+enum nmo_schedule { NMO_SCHEDULE_INVERSE, NMO_SCHEDULE_NODES, NMO_SCHEDULE_BLOCKS };
 
 /* A worksharing loop whose chunks are handed out in another order, see schedule.c. */
 struct nmo_loop {
@@ -175,12 +175,16 @@ struct nmo_loop {
     int module;
     uint64_t offset; /* ELF virtual address that the call for its bounds returns to */
     enum nmo_schedule schedule;
-    int nnodes;      /* for NODES */
+    int nnodes;      /* for NODES and BLOCKS */
     uint8_t nodes[NMO_MAX_NODES];
+    uint64_t sweep;  /* BLOCKS: how often its region runs in a row; else 0 */
+    unsigned step;   /* BLOCKS: from 1 to nodes - 1 */
     const char *name;
     uintptr_t address;       /* 0: not loaded, or not to be touched */
     unsigned since;          /* teams that began with this nmo_schedule_epoch or a later one */
-    uint16_t *chunk;         /* of each thread of the plan's team; NULL: as OpenMP made it */
+    unsigned until;          /* BLOCKS: teams that began with an earlier nmo_schedule_ended */
+    uint64_t row, ran;       /* BLOCKS: number of the last row of its region, 0 is none; and instances in it */
+    uint16_t *chunk;         /* of each thread of the plan's team, phase by phase; NULL: as OpenMP made it */
     struct nmo_loop *next;   /* of the same bucket */
     uint64_t permuted, left; /* instances, counted at the team's thread 0 */
 };
@@ -340,12 +344,17 @@ extern uint64_t nmo_place_ranges;
 /* ---- thread.c: ranks, CPUs and regions of threads -------------------------------------- */
 
 /* The parallel region that a thread is in. What its team decides together is
- * fixed by the master before the team starts: epoch, nested. */
+ * fixed by the master before the team starts: epoch, nested, instance. */
 struct nmo_region {
     uintptr_t fn; /* outlined function, 0: none */
     bool gomp;    /* libgomp's, else libomp's */
     bool nested;  /* a team inside a team of several threads */
     unsigned epoch; /* nmo_schedule_epoch */
+    unsigned ended; /* nmo_schedule_ended */
+    /* Regions that one thread begins, outside of others: one function's without
+     * another's between are a row. */
+    uint64_t row;      /* its number, from 1; 0: a region inside another */
+    uint64_t instance; /* number of the region in its row, from 0 */
     /* The thread's own. */
     bool master;
     uintptr_t site;     /* of the worksharing loop it is in, 0: none; mode track only, as the rest */
@@ -360,6 +369,10 @@ struct nmo_self {
     int in_alloc;     /* depth of real allocation calls, so that their mmaps are not the program's */
     bool quiet;       /* inside the runtime: hooks pass through */
     struct nmo_region region;
+    struct nmo_row {
+        uintptr_t fn;
+        uint64_t number, instances;
+    } row; /* of regions that it began */
 };
 extern __thread struct nmo_self nmo_self __attribute__((tls_model("initial-exec")));
 
@@ -450,6 +463,8 @@ void nmo_schedule_gone(int module);
 /* Grows with each loop that is found. A team applies what was found before it
  * began, so that all of its threads decide alike. */
 extern unsigned nmo_schedule_epoch;
+/* Grows with each loop whose sweep turns out to be another than the plan's. */
+extern unsigned nmo_schedule_ended;
 enum { NMO_SCHEDULE_BUCKETS = 1024 };
 extern struct nmo_loop *nmo_schedule_bucket[NMO_SCHEDULE_BUCKETS];
 /* The loop whose bounds are asked for from this return address; NULL is none. */

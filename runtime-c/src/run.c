@@ -259,16 +259,25 @@ static const char *parse_runs(struct parse *p, struct line *line, bool touched) 
     return NULL;
 }
 
-/* "2,3,0,1" */
+/* Takes the next number of a list. */
+static uint64_t item(struct line *line, char **list) {
+    char *at = *list;
+    while (**list && **list != ',')
+        ++*list;
+    if (**list)
+        *(*list)++ = 0;
+    return digits(line, at, 10);
+}
+
+/* "2,3,0,1"; of a block-exclusive loop the sweep and the step come first. */
 static void parse_nodes(struct nmo_loop *l, struct line *line) {
-    struct line rest = {word(line), false};
-    while (*rest.at && !line->bad) {
-        char *node = rest.at;
-        while (*rest.at && *rest.at != ',')
-            rest.at++;
-        if (*rest.at)
-            *rest.at++ = 0;
-        uint64_t n = digits(line, node, 10);
+    char *list = word(line);
+    if (l->schedule == NMO_SCHEDULE_BLOCKS) {
+        l->sweep = item(line, &list);
+        l->step = (unsigned)item(line, &list);
+    }
+    while (*list && !line->bad) {
+        uint64_t n = item(line, &list);
         if (l->nnodes == NMO_MAX_NODES || n >= NMO_MAX_NODES)
             line->bad = true;
         else
@@ -278,14 +287,14 @@ static void parse_nodes(struct nmo_loop *l, struct line *line) {
 
 static const char *parse_loop(struct parse *p, struct line *line) {
     static const char *const runtimes[] = {"gomp", "kmp", NULL};
-    static const char *const schedules[] = {"inverse", "nodes", NULL};
+    static const char *const schedules[] = {"inverse", "nodes", "block-exclusive", NULL};
     struct nmo_loop *l = &p->run->loops[p->run->nloops++];
     l->id = (uint32_t)number(line);
     l->kmp = choice(line, runtimes) == 1;
     l->module = small_number(line, 65535);
     l->offset = number(line);
     l->schedule = (enum nmo_schedule)choice(line, schedules);
-    if (l->schedule == NMO_SCHEDULE_NODES)
+    if (l->schedule != NMO_SCHEDULE_INVERSE)
         parse_nodes(l, line);
     else
         word(line);
@@ -352,14 +361,17 @@ static const char *check_object(const struct nmo_run *run, const struct nmo_obje
     return NULL;
 }
 
-/* The nodes of a loop are all of the run's, each once. */
+/* The nodes of a loop are all of the run's, each once; with each phase of a sweep
+ * they are others. */
 static const char *check_loop(const struct nmo_run *run, const struct nmo_loop *l) {
     uint64_t seen = 0;
     for (int i = 0; i < l->nnodes; i++)
         seen |= 1ull << l->nodes[i];
     uint64_t all = run->nnodes >= 64 ? UINT64_MAX : (1ull << run->nnodes) - 1;
-    if (l->schedule == NMO_SCHEDULE_NODES && (l->nnodes != run->nnodes || seen != all))
+    if (l->schedule != NMO_SCHEDULE_INVERSE && (l->nnodes != run->nnodes || seen != all))
         return "the nodes of a loop are not those of the machine, each once";
+    if (l->schedule == NMO_SCHEDULE_BLOCKS && (l->sweep < (uint64_t)run->nnodes || !l->step || l->step >= (unsigned)run->nnodes))
+        return "a loop's sweep is shorter than its phases, or its step is not one from a node to another";
     return NULL;
 }
 

@@ -5,15 +5,20 @@
  * as OpenMP makes them. Inverse: thread t takes chunk T-1-t. Nodes: T/P threads
  * run on each of P nodes, in node order, and the i-th thread of node n takes
  * chunk nodes[n]*(T/P)+i. Either is a permutation: every chunk is run once.
+ * Block-exclusive (CGO'12 fig. 12b, 13) is another of these in each of the P phases
+ * of a sweep, which is a serial loop around the parallel region: in phase q the
+ * threads of node n take the chunks of node nodes[(n + q*step) mod P]. The phase is
+ * known from how often the region has begun in a row.
  *
- * Whether a loop is permuted depends on the plan, on the size of the team and on
- * what was known before the team began, so all of its threads decide alike. */
+ * Whether and how a loop is permuted depends on the plan, on the size of the team
+ * and on what was known before the team began, so all of its threads decide alike. */
+#include <limits.h>
 #include <stdlib.h>
 
 #include "nmo.h"
 #include "sys.h"
 
-unsigned nmo_schedule_epoch;
+unsigned nmo_schedule_epoch, nmo_schedule_ended;
 struct nmo_loop *nmo_schedule_bucket[NMO_SCHEDULE_BUCKETS];
 
 /* ---- what the plan says ---- */
@@ -36,11 +41,17 @@ static bool node_major(void) {
     return true;
 }
 
-static unsigned chunk_of(const struct nmo_loop *l, int thread) {
+/* l->step is 0 but for block-exclusive. */
+static unsigned chunk_of(const struct nmo_loop *l, unsigned phase, int thread) {
     int each = nmo_run.ncpus / nmo_run.nnodes;
     if (l->schedule == NMO_SCHEDULE_INVERSE)
         return (unsigned)(nmo_run.ncpus - 1 - thread);
-    return (unsigned)(l->nodes[thread / each] * each + thread % each);
+    unsigned node = ((unsigned)(thread / each) + phase * l->step) % (unsigned)nmo_run.nnodes;
+    return (unsigned)(l->nodes[node] * each + thread % each);
+}
+
+static unsigned phases(const struct nmo_loop *l) {
+    return l->schedule == NMO_SCHEDULE_BLOCKS ? (unsigned)nmo_run.nnodes : 1;
 }
 
 static bool possible(const struct nmo_loop *l) {
@@ -48,7 +59,7 @@ static bool possible(const struct nmo_loop *l) {
         nmo_warn("loops run as OpenMP made them: KMP_SCHEDULE is greedy", "");
         return false;
     }
-    if (l->schedule == NMO_SCHEDULE_NODES && !node_major()) {
+    if (l->schedule != NMO_SCHEDULE_INVERSE && !node_major()) {
         nmo_warn("loops run as OpenMP made them: the CPUs are not in node order, as many of each node", l->name);
         return false;
     }
@@ -58,23 +69,27 @@ static bool possible(const struct nmo_loop *l) {
 /* A file is loaded at a multiple of a page: the last bits of a return address
  * are known, and with them the bucket. */
 void nmo_schedule_init(void) {
-    size_t cpus = (size_t)nmo_run.ncpus;
-    if (!nmo_run.nloops)
+    size_t cpus = (size_t)nmo_run.ncpus, tables = 0;
+    for (int i = 0; i < nmo_run.nloops; i++)
+        tables += phases(&nmo_run.loops[i]);
+    if (!tables)
         return;
-    uint16_t *chunks = nmo_sys_map((size_t)nmo_run.nloops * cpus * sizeof *chunks);
+    uint16_t *chunks = nmo_sys_map(tables * cpus * sizeof *chunks);
     if (!chunks) {
         nmo_warn("loops run as OpenMP made them: out of memory", "");
         return;
     }
-    for (int i = nmo_run.nloops - 1; i >= 0; i--, chunks += cpus) { /* so that the first is found first */
+    for (int i = nmo_run.nloops - 1; i >= 0; i--) { /* so that the first is found first */
         struct nmo_loop *l = &nmo_run.loops[i], **bucket = &nmo_schedule_bucket[l->offset % NMO_SCHEDULE_BUCKETS];
         l->next = *bucket;
         *bucket = l;
         if (!possible(l))
             continue;
-        for (int t = 0; t < nmo_run.ncpus; t++)
-            chunks[t] = (uint16_t)chunk_of(l, t);
         l->chunk = chunks;
+        l->until = UINT_MAX;
+        for (unsigned q = 0; q < phases(l); q++)
+            for (int t = 0; t < nmo_run.ncpus; t++)
+                *chunks++ = (uint16_t)chunk_of(l, q, t);
     }
 }
 
@@ -116,17 +131,72 @@ static void say_left(const struct nmo_loop *loop, const struct nmo_region *regio
     nmo_warn("a loop ran as OpenMP made it: its team has not a thread on each CPU", nmo_text_end(&text));
 }
 
+/* From the next team on: a team that began with nmo_schedule_ended sees until. */
+static bool first_to_end(struct nmo_loop *loop) {
+    static nmo_lock lock;
+    nmo_lock_take(&lock);
+    bool first = loop->until == UINT_MAX;
+    if (first) {
+        __atomic_store_n(&loop->until, nmo_schedule_ended + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&nmo_schedule_ended, nmo_schedule_ended + 1, __ATOMIC_RELEASE);
+    }
+    nmo_lock_release(&lock);
+    return first;
+}
+
+static void end_sweeps(struct nmo_loop *loop, uint64_t instances, const char *more) {
+    NMO_TEXT(text, 300);
+    if (!first_to_end(loop))
+        return;
+    nmo_text_add(&text, loop->name);
+    nmo_text_add(&text, ", ");
+    nmo_text_number(&text, instances);
+    nmo_text_add(&text, more);
+    nmo_text_number(&text, loop->sweep);
+    nmo_text_add(&text, " in the plan");
+    nmo_warn("a loop runs as OpenMP made it from now on: its sweep is not as long as in the plan (profile this problem size)",
+             nmo_text_end(&text));
+}
+
+/* Thread 0 looks whether the row before was a sweep of the plan, and this one may be. */
+static void follow_sweep(struct nmo_loop *loop, const struct nmo_region *region) {
+    if (loop->row != region->row) {
+        if (loop->row && loop->ran != loop->sweep)
+            end_sweeps(loop, loop->ran, " instances, ");
+        loop->row = region->row;
+    }
+    loop->ran = region->instance + 1;
+    if (region->instance >= loop->sweep)
+        end_sweeps(loop, loop->ran, " instances or more, ");
+}
+
+/* The chunks of all threads of region's team; NULL: as OpenMP made them. */
+static const uint16_t *chunks_of(const struct nmo_loop *loop, const struct nmo_region *region) {
+    if (NMO_LIKELY(!loop->sweep))
+        return loop->chunk;
+    unsigned until = __atomic_load_n(&loop->until, __ATOMIC_RELAXED);
+    if (!region->row || region->instance >= loop->sweep || region->ended >= until)
+        return NULL;
+    uint64_t phase = region->instance * (uint64_t)nmo_run.nnodes / loop->sweep;
+    return loop->chunk + phase * (uint64_t)nmo_run.ncpus;
+}
+
 int nmo_schedule_chunk(struct nmo_loop *loop, const struct nmo_region *region, int threads, int thread) {
     if (!loop->chunk)
         return -1;
     bool fits = threads == nmo_run.ncpus && !region->nested && region->fn && loop->since <= region->epoch;
     if (NMO_UNLIKELY((unsigned)thread >= (unsigned)threads))
         return -1;
-    if (thread == 0 && fits)
-        __atomic_fetch_add(&loop->permuted, 1, __ATOMIC_RELAXED);
-    else if (thread == 0 && !__atomic_fetch_add(&loop->left, 1, __ATOMIC_RELAXED))
-        say_left(loop, region, threads);
-    return fits ? loop->chunk[thread] : -1;
+    const uint16_t *chunk = fits ? chunks_of(loop, region) : NULL;
+    if (thread == 0) {
+        if (NMO_UNLIKELY(loop->sweep && fits))
+            follow_sweep(loop, region);
+        if (chunk)
+            __atomic_fetch_add(&loop->permuted, 1, __ATOMIC_RELAXED);
+        else if (!__atomic_fetch_add(&loop->left, 1, __ATOMIC_RELAXED) && !fits)
+            say_left(loop, region, threads);
+    }
+    return chunk ? chunk[thread] : -1;
 }
 
 /* ---- the chunks of libomp ---- */

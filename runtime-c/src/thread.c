@@ -184,14 +184,14 @@ void nmo_thread_enter(const struct nmo_region *region) {
     if (NMO_UNLIKELY(nmo_self.rank1 && nmo_ranks[nmo_self.rank1 - 1].pinned_by))
         nmo_view_report(nmo_self.rank1 - 1);
     if (nmo_track)
-        nmo_emu(NMO_REGION, region->fn, region->master, 0, 0, 0);
+        nmo_emu(NMO_REGION, region->fn, region->master, region->instance, region->row, 0);
 }
 
 void nmo_thread_leave(const struct nmo_region *outer) {
     nmo_self.region = *outer;
     if (!nmo_track)
         return;
-    nmo_emu(NMO_REGION, outer->fn, 0, 0, 0, 0);
+    nmo_emu(NMO_REGION, outer->fn, 0, outer->instance, outer->row, 0);
     if (outer->site) /* its loop goes on */
         nmo_emu(NMO_LOOP, outer->site, 0, 0, 0, 0);
 }

@@ -34,11 +34,15 @@ check() { # check PROGRAM RUNTIME SITES PERMUTED LEFT
     ./$1 > $1.alone || { fail "$1 alone"; return; }
     grep -E 'WRONG|^own [1-9]|^ own *[1-9]| F$' $1.alone && fail "$1 alone"
     [ -n "$3" ] || fail "$1 has no loops"
-    for schedule in "inverse -" "nodes 1,2,3,0" "nodes 2,3,0,1"; do
+    for schedule in "inverse -" "nodes 1,2,3,0" "nodes 2,3,0,1" "block-exclusive 4,1,0,1,2,3"; do
         run_file $1 $2 "$3" "$schedule" > $1.run
         rm -f summary
         LD_PRELOAD=$lib NUMAOPT_RUN=$1.run ./$1 > $1.out || fail "$1 under $schedule"
         diff <(grep -v ^who $1.alone) <(grep -v ^who $1.out) || fail "$1 under $schedule: other results"
+        case $schedule in block*) # few regions run four times in a row
+            [ $(($(count permuted) + $(count left))) = $(($4 + $5)) ] || fail "$1 under $schedule: $(count permuted) permuted, $(count left) left"
+            continue ;;
+        esac
         [ "$(count permuted) $(count left)" = "$4 $5" ] || fail "$1 under $schedule: $(count permuted) permuted, $(count left) left, want $4 and $5"
         grep -q ^who $1.out || continue
         case $schedule in inverse*) who="7 0" ;; "nodes 1,2,3,0") who="6 5" ;; *) who="4 3" ;; esac
@@ -61,6 +65,83 @@ if command -v gfortran > /dev/null; then
 else
     echo "no gfortran: that part is left out"
 fi
+
+# A parallel loop in a serial one, with another region after it: who runs the first
+# of its eight iterations. A started thread has sweeps, and a team, of its own.
+cat > sweep.c <<'C'
+#include <omp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static int me;
+#pragma omp threadprivate(me)
+static __thread int who[64], ran[64], total;
+static void sweep(int trips) {
+    int *w = who, *r = ran;
+    for (int i = 0; i < trips; i++) {
+#pragma omp parallel for schedule(static)
+        for (int j = 0; j < 8; j++) {
+            __atomic_fetch_add(&r[i], 1 << 2 * j, __ATOMIC_RELAXED);
+            if (j == 0)
+                w[i] = me;
+        }
+    }
+}
+static void other(void) {
+    int n = 0;
+#pragma omp parallel for schedule(static) reduction(+ : n)
+    for (int j = 0; j < 80; j++)
+        n += j;
+    total += n;
+}
+static void *all(void *arg) {
+    int *trips = arg;
+#pragma omp parallel
+    me = omp_get_thread_num();
+    for (; *trips; trips++) {
+        sweep(*trips);
+        other();
+        for (int i = 0; i < *trips; i++) {
+            printf("%d%s", who[i], ran[i] == 0x5555 ? "" : "WRONG");
+            ran[i] = 0;
+        }
+        printf(" ");
+    }
+    printf("%d\n", total);
+    return 0;
+}
+int main(int argc, char **argv) {
+    int trips[20] = {0};
+    pthread_t t;
+    for (int k = 1; k < argc; k++)
+        trips[k - 1] = atoi(argv[k]);
+    all(trips);
+    pthread_create(&t, 0, all, trips);
+    pthread_join(t, 0);
+    return 0;
+}
+C
+swept() { # swept PROGRAM RUNTIME SITES SCHEDULE TRIPS WANT
+    run_file $1 $2 "$3" "$4" > $1.run
+    rm -f summary
+    text=$(LD_PRELOAD=$lib NUMAOPT_RUN=$1.run ./$1 $5 | tr '\n' /)
+    [ "$text" = "$6" ] || fail "$1 under $4 in sweeps of $5: $text, want $6"
+}
+for compiler in gcc clang; do
+    $compiler -O2 -fopenmp -fno-inline -o sweep.$compiler sweep.c 2> /dev/null || continue
+    case $compiler in
+    gcc) call=omp_get_thread_num runtime=gomp at=$(sites sweep.gcc $call '^<sweep' | head -n 1) ;;
+    *) call='__kmpc_for_static_init_4' runtime=kmp at=$(sites sweep.clang $call | head -n 1) ;;
+    esac
+    swept sweep.$compiler $runtime "$at" "block-exclusive 8,1,0,1,2,3" "8 8" "00664422 00664422 6320/00664422 00664422 6320/"
+    [ "$(count permuted) $(count left)" = "32 0" ] || fail "sweep.$compiler: $(count permuted) permuted, $(count left) left"
+    swept sweep.$compiler $runtime "$at" "block-exclusive 8,3,2,1,0,3" "8" "44660022 3160/44660022 3160/"
+    swept sweep.$compiler $runtime "$at" "block-exclusive 5,1,0,1,2,3" "5 5" "00642 00642 6320/00642 00642 6320/"
+    swept sweep.$compiler $runtime "$at" "block-exclusive 5,1,0,1,2,3" "6 5" "006420 00000 6320/000000 00000 6320/"
+    swept sweep.$compiler $runtime "$at" "block-exclusive 5,1,0,1,2,3" "4 5" "0064 00000 6320/0000 00000 6320/"
+    [ "$(count permuted) $(count left)" = "5 13" ] || fail "sweep.$compiler: $(count permuted) permuted, $(count left) left"
+    grep -q 'its sweep is not as long as in the plan.*4 instances, 5 in the plan' summary || fail "sweep.$compiler: not said: $(cat summary)"
+done
 
 # Loops of a file that is loaded while the program runs, with a runtime of its own.
 cat > plugin.c <<'C'

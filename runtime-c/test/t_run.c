@@ -25,7 +25,8 @@ static const char good[] = "numaopt-run 1\n"
                            "object 5 mapping -1 0 1 4096 8192 interleave 3 m\n"
                            "frame 5 0 0 1 2\n"
                            "loop 7 kmp 1 0x1234 inverse - lu.c:88 (blts)\n"
-                           "loop 8 gomp 0 99 nodes 1,0 ft\n";
+                           "loop 8 gomp 0 99 nodes 1,0 ft\n"
+                           "loop 9 gomp 0 100 block-exclusive 62,1,1,0 bt.c:3\n";
 
 static int parse(const char *text, size_t bytes, const char **why) {
     static char copy[1 << 16], space[1 << 18];
@@ -52,8 +53,9 @@ static void check_good(void) {
     CHECK(o[1].kind == NMO_GLOBAL && o[1].rank == -1 && o[1].nmap == 3 && o[1].map_pages == 16 && o[1].map[2].node == -1);
     CHECK(o[2].policy == NMO_POLICY_INTERLEAVE && o[2].arg == 3);
     const struct nmo_loop *l = nmo_run.loops;
-    CHECK(nmo_run.nloops == 2 && l[0].id == 7 && l[0].kmp && l[0].module == 1 && l[0].offset == 0x1234 && !strcmp(l[0].name, "lu.c:88 (blts)"));
-    CHECK(l[0].schedule == NMO_SCHEDULE_INVERSE && l[1].schedule == NMO_SCHEDULE_NODES && !l[1].kmp && l[1].nnodes == 2 && l[1].nodes[0] == 1);
+    CHECK(nmo_run.nloops == 3 && l[0].id == 7 && l[0].kmp && l[0].module == 1 && l[0].offset == 0x1234 && !strcmp(l[0].name, "lu.c:88 (blts)"));
+    CHECK(l[0].schedule == NMO_SCHEDULE_INVERSE && l[1].schedule == NMO_SCHEDULE_NODES && !l[1].kmp && l[1].nnodes == 2 && l[1].nodes[0] == 1 && !l[1].sweep);
+    CHECK(l[2].schedule == NMO_SCHEDULE_BLOCKS && l[2].sweep == 62 && l[2].step == 1 && l[2].nnodes == 2 && l[2].nodes[0] == 1 && !l[2].nodes[1]);
 }
 
 /* A node without memory has the number of the one that its pages go to. */
@@ -85,6 +87,9 @@ static const struct {
     {"loop in no module", "numaopt-run 1\nloop 1 kmp 0 16 inverse - x\n", 2},
     {"loop of no runtime", "numaopt-run 1\nmodule 0 - -\nloop 1 libomp 0 16 inverse - x\n", 3},
     {"loop's nodes", "numaopt-run 1\ncpu 0 0\nnode 0 0\nnode 1 1\nmodule 0 - -\nloop 1 kmp 0 16 nodes 1,1 x\n", 6},
+    {"a sweep below its phases", "numaopt-run 1\ncpu 0 0\nnode 0 0\nnode 1 1\nmodule 0 - -\nloop 1 kmp 0 16 block-exclusive 1,1,0,1 x\n", 6},
+    {"a step of all nodes", "numaopt-run 1\ncpu 0 0\nnode 0 0\nnode 1 1\nmodule 0 - -\nloop 1 kmp 0 16 block-exclusive 9,2,0,1 x\n", 6},
+    {"no nodes of phases", "numaopt-run 1\ncpu 0 0\nnode 0 0\nmodule 0 - -\nloop 1 kmp 0 16 block-exclusive 9 x\n", 5},
     {"a loop's node", "numaopt-run 1\nmodule 0 - -\nloop 1 kmp 0 16 nodes 1,,0 x\n", 3},
     {"empty map", "numaopt-run 1\ncpu 0 0\nnode 0 0\nmodule 0 - -\nobject 1 global -1 0 1 1 2 pages - x\nsymbol 1 0 1 2\n", 6},
     {"run of nothing", "numaopt-run 1\nobject 1 heap -1 0 1 1 2 pages - x\nmap 1 0*0\n", 3},

@@ -10,7 +10,7 @@
 #include "check.h"
 
 static char space[1 << 16];
-static struct nmo_region team = {.fn = 1, .epoch = 1};
+static struct nmo_region team = {.fn = 1, .epoch = 1, .row = 1};
 
 /* P nodes of so many CPUs each, and the loop of this line in module 0. */
 static struct nmo_loop *loop_of(int nodes, int each, const char *schedule) {
@@ -26,7 +26,7 @@ static struct nmo_loop *loop_of(int nodes, int each, const char *schedule) {
     memset(nmo_schedule_bucket, 0, sizeof nmo_schedule_bucket);
     int bad = nmo_run_parse(&nmo_run, text, (size_t)(at - text), space, &why);
     CHECK(!bad, "line %d: %s", bad, why);
-    nmo_schedule_epoch = 0;
+    nmo_schedule_epoch = nmo_schedule_ended = 0;
     nmo_schedule_init();
     return nmo_run.loops;
 }
@@ -38,6 +38,68 @@ static void check_permutation(int nodes, int each, const char *schedule, const c
         sprintf(got + strlen(got), "%d ", nmo_schedule_chunk(l, &team, nodes * each, t));
     CHECK(!strcmp(got, want), "%s on %dx%d: %s, want %s", schedule, nodes, each, got, want);
     CHECK(l->permuted == 1 && l->left == 0);
+}
+
+/* First chunks of the nodes in instance i of a row. */
+static const char *blocks(struct nmo_loop *l, uint64_t row, uint64_t i) {
+    static char got[100];
+    struct nmo_region r = team;
+    r.row = row, r.instance = i, r.ended = nmo_schedule_ended;
+    *got = 0;
+    bool seen[256] = {false};
+    for (int t = 0; t < nmo_run.ncpus; t++) {
+        int chunk = nmo_schedule_chunk(l, &r, nmo_run.ncpus, t), each = nmo_run.ncpus / nmo_run.nnodes;
+        if (chunk < 0)
+            return "left";
+        CHECK(!seen[chunk], "chunk %d twice", chunk);
+        seen[chunk] = true;
+        if (t % each == 0)
+            sprintf(got + strlen(got), "%d ", chunk / each);
+    }
+    return got;
+}
+
+static void check_blocks(void) {
+    static const struct {
+        int nodes, each, sweep;
+        const char *schedule, *want[4]; /* by phase */
+    } cases[] = {
+        {4, 2, 10, "block-exclusive 10,1,0,1,2,3", {"0 1 2 3 ", "1 2 3 0 ", "2 3 0 1 ", "3 0 1 2 "}},
+        {4, 1, 4, "block-exclusive 4,3,0,1,2,3", {"0 1 2 3 ", "3 0 1 2 ", "2 3 0 1 ", "1 2 3 0 "}},
+        {4, 2, 62, "block-exclusive 62,1,0,3,2,1", {"0 3 2 1 ", "3 2 1 0 ", "2 1 0 3 ", "1 0 3 2 "}},
+        {2, 4, 7, "block-exclusive 7,1,0,1", {"0 1 ", "1 0 "}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct nmo_loop *l = loop_of(cases[c].nodes, cases[c].each, cases[c].schedule);
+        for (uint64_t row = 1; row < 4; row++)
+            for (int i = 0; i < cases[c].sweep; i++) {
+                const char *want = cases[c].want[i * cases[c].nodes / cases[c].sweep], *got = blocks(l, 2 * row, (uint64_t)i);
+                CHECK(!strcmp(got, want), "%s, instance %d: %s, want %s", cases[c].schedule, i, got, want);
+            }
+        CHECK(l->permuted == 3 * (uint64_t)cases[c].sweep && l->left == 0);
+    }
+}
+
+/* Rows of another length end it for the teams that begin afterwards, not for the
+ * one that runs. */
+static void check_other_sweeps(void) {
+    struct nmo_loop *l = loop_of(2, 1, "block-exclusive 4,1,0,1");
+    struct nmo_region inside = team;
+    inside.row = 0;
+    CHECK(nmo_schedule_chunk(l, &inside, 2, 0) == -1, "in no row");
+    l = loop_of(2, 1, "block-exclusive 4,1,0,1");
+    for (uint64_t i = 0; i < 4; i++)
+        CHECK(strcmp(blocks(l, 1, i), "left"));
+    CHECK(!strcmp(blocks(l, 1, 4), "left") && !strcmp(blocks(l, 1, 5), "left") && !strcmp(blocks(l, 2, 0), "left"), "too long a sweep");
+    CHECK(l->permuted == 4 && l->left == 3 && nmo_warn_count() > 0);
+    l = loop_of(2, 1, "block-exclusive 4,1,0,1");
+    for (uint64_t i = 0; i < 3; i++)
+        CHECK(strcmp(blocks(l, 7, i), "left"));
+    struct nmo_region r = team;
+    r.row = 8;
+    CHECK(nmo_schedule_chunk(l, &r, 2, 0) == 0 && nmo_schedule_chunk(l, &r, 2, 1) == 1, "the team that finds out");
+    CHECK(!strcmp(blocks(l, 8, 1), "left") && !strcmp(blocks(l, 9, 0), "left"), "too short a sweep");
+    CHECK(l->permuted == 4 && l->left == 2);
 }
 
 static void check_teams(void) {
@@ -154,6 +216,8 @@ int main(void) {
     check_permutation(4, 2, "nodes 1,2,3,0", "2 3 4 5 6 7 0 1 ");
     check_permutation(2, 3, "nodes 1,0", "3 4 5 0 1 2 ");
     check_permutation(1, 4, "nodes 0", "0 1 2 3 ");
+    check_blocks();
+    check_other_sweeps();
     check_teams();
     check_not_node_major();
     kmp = dlopen("libomp.so.5", RTLD_NOW);
