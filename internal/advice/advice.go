@@ -41,7 +41,6 @@ package advice
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"numaopt/internal/access"
@@ -107,8 +106,13 @@ type Item struct {
 
 // Change is a text for one place of the program.
 type Change struct {
-	Where string `json:"where"` // "sweep.c:86-90 (sweep_x)", instead of these lines
+	Where string `json:"where"` // "instead of sweep.c:86-90 (sweep_x)"
 	Text  string `json:"text"`
+	// File and From to To are the lines that Text replaces, as they were when the
+	// source was read; with To 0 it follows line From. Empty where only Where says it.
+	File string `json:"file,omitempty"`
+	From int    `json:"from,omitempty"`
+	To   int    `json:"to,omitempty"`
 }
 
 // finder is what the parts of Find share.
@@ -126,7 +130,9 @@ type finder struct {
 	// far is by group the remote accesses; taken the groups that an item is about.
 	far   []float64
 	taken []bool
-	files map[string]*file
+	// stores tells whether a region writes to a group.
+	stores map[[2]int]bool
+	files  map[string]*file
 }
 
 // Find returns the changes that save most, most first. The error is the planner's.
@@ -173,10 +179,15 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 // the plan.
 func (a *Advice) Better() bool { return len(a.Items) > 0 && a.Source < a.Automatic }
 
-// count fills in far.
+// count fills in far and stores.
 func (f *finder) count() {
-	f.far = make([]float64, len(f.groups))
+	f.far, f.stores = make([]float64, len(f.groups)), make(map[[2]int]bool)
 	f.each(func(r *profile.Row) { f.far[f.of[f.p.Pages[r.Page].Object]] += float64(f.plan.Remote(r)) })
+	for i := range f.p.Rows {
+		if r := &f.p.Rows[i]; r.Op == profile.Store {
+			f.stores[[2]int{r.Region, f.of[f.p.Pages[r.Page].Object]}] = true
+		}
+	}
 }
 
 // each calls do for the rows that count.
@@ -192,6 +203,12 @@ func (f *finder) each(do func(*profile.Row)) {
 // matters reports whether this many accesses are worth an item.
 func (f *finder) matters(accesses float64) bool {
 	return units.Percent(accesses, f.known) >= f.opt.MinSave
+}
+
+// uses reports whether a region makes a share of the accesses to group g that has a
+// pattern.
+func (f *finder) uses(region, g int) bool {
+	return slices.ContainsFunc(f.want[g].Loops, func(l classify.LoopPattern) bool { return l.Region == region })
 }
 
 // source is the loops of a source file, nil if it is not there or not understood.
@@ -216,10 +233,3 @@ func (f *finder) region(i int) string {
 	}
 	return "an unnamed loop"
 }
-
-func (f *finder) percent(part, whole float64) string {
-	return units.FormatPercent(units.Percent(part, whole))
-}
-
-// nodesText is "4 nodes".
-func (f *finder) nodesText() string { return fmt.Sprintf("%d nodes", f.n) }

@@ -62,9 +62,9 @@ func (f *finder) parallelLoop(i int) (x *file, l *loop, why string) {
 // read finds the source of u.
 func (x *family) read(u *use) {
 	u.reach = make([]reach, len(x.members))
-	for i := range u.reach {
-		if x.serial(u) >= 0 {
-			u.reach[i] = reach{2, true}
+	for i, m := range x.members {
+		if x.serial(u) >= 0 && x.f.stores[[2]int{u.region, m.group}] {
+			u.reach[i] = reach{2, true} // a recurrence that is not seen goes through what is written
 		}
 	}
 	file, l, why := x.f.parallelLoop(u.region)
@@ -214,7 +214,11 @@ func (x *family) reaches(u *use, n *nest, axis int) {
 	for i, m := range x.members {
 		uses := n.file.subscripts(code, m.name)
 		if len(uses) == 0 {
-			n.apart = false
+			if x.f.uses(u.region, m.group) {
+				n.apart = false
+			} else {
+				u.reach[i] = reach{}
+			}
 			continue
 		}
 		var low, high int

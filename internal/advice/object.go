@@ -93,22 +93,22 @@ func (f *finder) replicateText(item *Item, g int) {
 	for i := range f.p.Regions {
 		r := &f.p.Regions[i]
 		if slices.Contains(item.Loops, f.region(i)) && languageOf(r.File) == Fortran {
-			item.Changes = append(item.Changes, Change{"once it is filled", fmt.Sprintf(
+			item.Changes = append(item.Changes, Change{Where: "once it is filled", Text: fmt.Sprintf(
 				"! for n = 0, numaopt_nodes() - 1: d = numaopt_bind(%d_c_size_t, n), numaopt_alloc(d, report),\n! copy %s there; in the loops read the copy of numaopt_node()\n", o.Bytes, name)})
 			return
 		}
 	}
 	var b lines
 	b.add("static __typeof__(&%[1]s[0]) %[1]s_of[NUMAOPT_MAX_NODES];", name)
-	item.Changes = append(item.Changes, Change{"beside " + f.allocation(o), "#include <numaopt.h>\n#include <string.h>\n" + b.String()})
+	item.Changes = append(item.Changes, Change{Where: fmt.Sprintf("at file scope, after the declaration of %s", name), Text: "#include <numaopt.h>\n#include <string.h>\n" + b.String()})
 	b = lines{}
 	b.open("for (int n = 0; n < numaopt_nodes(); n++) {")
 	b.add("numaopt_dist d = numaopt_bind(%d, n);", o.Bytes)
 	b.add("%s_of[n] = numaopt_alloc(&d, NULL);", name)
 	b.add("memcpy(%[1]s_of[n], %[1]s, %[2]d);", name, o.Bytes)
 	b.close("}")
-	item.Changes = append(item.Changes, Change{"once it is filled", b.String()},
-		Change{"in " + strings.Join(item.Loops, ", "), fmt.Sprintf("const __typeof__(%[1]s[0]) *%[1]s = %[1]s_of[numaopt_node()]; // once a thread, in the parallel region\n",
+	item.Changes = append(item.Changes, Change{Where: "once it is filled", Text: b.String()},
+		Change{Where: "in the parallel region of " + strings.Join(item.Loops, ", "), Text: fmt.Sprintf("const __typeof__(%[1]s[0]) *%[1]s = %[1]s_of[numaopt_node()]; // once a thread\n",
 			name)})
 }
 
@@ -160,7 +160,7 @@ func (f *finder) initialise() (items []Item) {
 		}
 	}
 	for g := range f.groups {
-		if f.taken[g] || !f.matters(saved[g]) {
+		if f.taken[g] || !f.ofProgram(g) || !f.matters(saved[g]) {
 			continue
 		}
 		f.taken[g] = true
@@ -179,7 +179,7 @@ func (f *finder) initialise() (items []Item) {
 			item.Why = fmt.Sprintf("%s is first touched%s by the main thread and used by threads of other nodes, and no plan can name it.", x.Name, at)
 		}
 		item.Respect = []string{"What is read from a file, or follows from the element before, is filled in order: then touch each thread's pages first in parallel (write a zero to them), and fill them after."}
-		item.Changes = []Change{{"where it is filled" + at, what + "\n"}}
+		item.Changes = []Change{{Where: "where it is filled" + at, Text: what + "\n"}}
 		items = append(items, item)
 	}
 	return items
@@ -292,7 +292,7 @@ func (f *finder) neighbours() (items []Item) {
 			o := &f.p.Objects[f.groups[g].Objects[0]]
 			fmt.Fprintf(&b, "%s gets __attribute__((aligned(%d))), and a size of whole pages (%v now)\n", o.Symbol, units.PageSize, units.Bytes(o.Bytes))
 		}
-		item.Changes = []Change{{"where they are declared", b.String()}}
+		item.Changes = []Change{{Where: "where they are declared", Text: b.String()}}
 		items = append(items, item)
 	}
 	return items
@@ -305,7 +305,7 @@ func (f *finder) slots() (items []Item) {
 	loops := make([]map[int]float64, len(f.groups))
 	f.each(func(r *profile.Row) {
 		g := f.of[f.p.Pages[r.Page].Object]
-		if serial(r) || !f.small(g) {
+		if serial(r) || !f.small(g) || !f.ofProgram(g) {
 			return
 		}
 		if writers[g] == nil {
@@ -325,24 +325,16 @@ func (f *finder) slots() (items []Item) {
 		item := Item{Kind: Separate, Objects: []string{x.Name}, Loops: f.loopsOf(loops[g]), saved: far[g], AtMost: true}
 		item.Why = fmt.Sprintf("Threads of %d nodes write to the same few pages of %s. If each thread has a slot of its own there, pad the slots to whole pages, or give each thread memory of its own; if all of them write the same data, no placement and no padding helps.", len(writers[g]), x.Name)
 		item.Respect = []string{"Slots are found by the thread's number alone."}
-		item.Changes = []Change{{"where " + x.Name + " is declared or allocated", fmt.Sprintf(
+		item.Changes = []Change{{Where: "where " + x.Name + " is declared or allocated", Text: fmt.Sprintf(
 			"struct slot { /* what it holds now */ } __attribute__((aligned(%d))); // one a thread\n", units.PageSize)}}
 		items = append(items, item)
 	}
 	return items
 }
 
-// small reports whether group g is objects of a few pages, or parts of pages, that
-// are the program's own: a runtime's barriers are nobody's to change.
+// small reports whether group g is objects of a few pages, or parts of pages.
 func (f *finder) small(g int) bool {
 	o := &f.p.Objects[f.groups[g].Objects[0]]
-	if o.Site >= 0 {
-		for _, c := range f.p.Sites[o.Site].Frames[:min(1, len(f.p.Sites[o.Site].Frames))] {
-			if c.Module >= 0 && ofRuntime(f.p.Modules[c.Module].Path) {
-				return false
-			}
-		}
-	}
 	switch o.Kind {
 	case profile.Small:
 		return true
@@ -350,6 +342,20 @@ func (f *finder) small(g int) bool {
 		return units.Bytes(o.Bytes).Pages() <= fewPages
 	}
 	return false
+}
+
+// ofProgram reports whether group g is the program's own: what an OpenMP runtime
+// allocates is nobody's to change.
+func (f *finder) ofProgram(g int) bool {
+	o := &f.p.Objects[f.groups[g].Objects[0]]
+	if o.Module >= 0 && ofRuntime(f.p.Modules[o.Module].Path) {
+		return false
+	}
+	if o.Site < 0 || len(f.p.Sites[o.Site].Frames) == 0 {
+		return true
+	}
+	m := f.p.Sites[o.Site].Frames[0].Module
+	return m < 0 || !ofRuntime(f.p.Modules[m].Path)
 }
 
 // ofRuntime reports whether a module is an OpenMP runtime.

@@ -204,15 +204,16 @@ func (f *finder) schedule(item *Item, i int, l *loop, schedule string, nodes []i
 		return
 	}
 	inverse := strings.HasPrefix(schedule, string(plan.StaticInverse)) != l.Down
-	from := min(l.head, l.directive)
-	where := fmt.Sprintf("instead of %s-%d (%s)", place(r.File, file.line(from)), file.line(l.after-1), r.Function)
 	text := ""
 	if file.language == Fortran {
 		text = n.permutedFortran(inverse, nodes, f.n)
 	} else {
 		text = n.permutedC(inverse, nodes, f.n)
+		if c := f.atTop(r.File, headers); !slices.Contains(item.Changes, c) {
+			item.Changes = append(item.Changes, c)
+		}
 	}
-	item.Changes = append(item.Changes, Change{where, text})
+	item.Changes = append(item.Changes, n.instead(r, text))
 }
 
 // static is the function whose chunks are wanted: those of a descending loop are

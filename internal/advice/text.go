@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/profile"
 )
 
@@ -29,8 +30,7 @@ func (m *member) memory() string { return identifier(m.name) + "_memory" }
 func (x *family) describe(item *Item) {
 	x.declare(item)
 	for _, u := range x.loops {
-		where, text := x.loopText(u)
-		item.Changes = append(item.Changes, Change{where, text})
+		item.Changes = append(item.Changes, x.loopText(u))
 		if u.why != "" {
 			item.Notes = append(item.Notes, fmt.Sprintf("%s: %s. What is printed for it shows the bounds; the body is to be filled in.", x.f.region(u.region), u.why))
 		}
@@ -101,6 +101,9 @@ func (x *family) language() Language {
 	return C
 }
 
+// headers are what the text for a loop in C includes.
+const headers = "#include <numaopt.h>\n#include <omp.h>\n"
+
 // declare writes the distributions and the memory of the members.
 func (x *family) declare(item *Item) {
 	language := x.language()
@@ -109,23 +112,32 @@ func (x *family) declare(item *Item) {
 		return
 	}
 	var global, begin strings.Builder
-	global.WriteString("#include <numaopt.h>\n#include <omp.h>\n")
+	global.WriteString(headers)
 	for _, m := range x.members {
-		fmt.Fprintf(&global, "static numaopt_dist %s;\n", m.dist())
+		fmt.Fprintf(&global, "%snumaopt_dist %s;\n", x.scope(), m.dist())
 		name := identifier(m.name)
 		elem := fmt.Sprint(m.layout.elem)
 		fmt.Fprintf(&begin, "%s = %s;\n", m.dist(), x.constructor(m, "", elem))
 		switch {
 		case m.padded:
-			fmt.Fprintf(&global, "static void *%s; // %s, its rows padded to whole pages\n", m.memory(), name)
+			fmt.Fprintf(&global, "%svoid *%s; // %s, its rows padded to whole pages\n", x.scope(), m.memory(), name)
 			fmt.Fprintf(&begin, "%s = numaopt_alloc(&%s, NULL);\n", m.memory(), m.dist())
 		default:
 			fmt.Fprintf(&begin, "numaopt_distribute_to(%s, %s.bytes, &%s, NULL);\n", name, m.dist(), m.dist())
 		}
 	}
-	item.Changes = append(item.Changes, Change{"beside " + x.where(), global.String()},
-		Change{"where " + x.madeAt() + ", before they are touched", begin.String()})
+	item.Changes = append(item.Changes, x.f.atTop(x.where(), global.String()), x.made(begin.String()))
 	x.nameNotes(item)
+}
+
+// scope is that of a family's variables: of one file, or of several.
+func (x *family) scope() string {
+	for _, u := range x.loops {
+		if x.f.p.Regions[u.region].File != x.where() {
+			return "/* extern in the other files */ "
+		}
+	}
+	return "static "
 }
 
 // unpad takes the layout of m as it is: C++ has no arrays of variable rows.
@@ -146,41 +158,67 @@ func (x *family) nameNotes(item *Item) {
 	}
 }
 
-// where is where the first member is declared or allocated.
+// where is the file whose loops use the members most.
 func (x *family) where() string {
-	o := &x.f.p.Objects[x.members[0].objects[0]]
-	if o.Kind == profile.Global && o.File != "" {
-		return place(o.File, o.Line)
+	for _, u := range x.loops {
+		if r := &x.f.p.Regions[u.region]; r.File != "" {
+			return r.File
+		}
 	}
-	return x.f.allocation(o)
+	return ""
 }
 
-// madeAt says where memory of the members comes from.
-func (x *family) madeAt() string {
+var include = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include\b.*$`)
+
+// atTop is a text for the file scope of a source file, after what it includes.
+func (f *finder) atTop(name, text string) Change {
+	c := Change{Where: "at the top of the file", Text: text}
+	if x := f.source(name); x != nil {
+		c.File = name
+		if all := include.FindAllStringIndex(x.text, -1); len(all) > 0 {
+			c.From = x.line(all[len(all)-1][0])
+		}
+		c.Where = fmt.Sprintf("after %s, what it includes", place(name, c.From))
+	}
+	return c
+}
+
+// made is a text for where the memory of the members comes from.
+func (x *family) made(text string) Change {
+	c := Change{Text: text}
 	var list []string
 	for _, m := range x.members {
 		o := &x.f.p.Objects[m.objects[0]]
 		if o.Kind == profile.Global {
-			list = append(list, m.name+" is first used")
-		} else {
-			list = append(list, fmt.Sprintf("%s is allocated (%s)", m.name, x.f.allocation(o)))
+			list = append(list, m.name+" is first used, as at the start of main")
+			continue
+		}
+		at := x.f.allocated(o)
+		list = append(list, fmt.Sprintf("%s is allocated (%s), instead of that if its memory is new", m.name, place(at.File, at.Line)))
+		if len(x.members) == 1 && x.f.source(at.File) != nil {
+			c.File, c.From = at.File, at.Line
 		}
 	}
-	return strings.Join(list, ", ")
+	c.Where = "before " + strings.Join(list, ", before ")
+	if c.From > 0 {
+		c.Where = fmt.Sprintf("after %s, where %s is allocated", place(c.File, c.From), x.members[0].name)
+	}
+	return c
 }
 
-// allocation is where the program's own code allocates o.
-func (f *finder) allocation(o *profile.Object) string {
+// allocated is where the program's own code allocates o; the zero Location if nobody
+// knows.
+func (f *finder) allocated(o *profile.Object) ident.Location {
 	if o.Site >= 0 {
 		for _, c := range f.p.Sites[o.Site].Frames {
 			for _, l := range c.Inlined {
 				if !l.System() && l.Line > 0 {
-					return place(l.File, l.Line)
+					return l
 				}
 			}
 		}
 	}
-	return o.Name
+	return ident.Location{}
 }
 
 // constructor is the call that makes m's distribution.
@@ -213,28 +251,30 @@ func newNames(code, par, ser string) names {
 	return names{free("phase"), free("part"), free(par + "0"), free(par + "1"), free(ser + "0"), free(ser + "1"), par, ser}
 }
 
-// loopText is the text that replaces a loop, and where.
-func (x *family) loopText(u *use) (where, text string) {
+// loopText is the text that replaces a loop.
+func (x *family) loopText(u *use) Change {
 	r := &x.f.p.Regions[u.region]
-	where = fmt.Sprintf("instead of the loop at %s", x.f.region(u.region))
-	m := x.mainMember(u)
-	n := u.nest
-	if n == nil {
-		if languageOf(r.File) == Fortran {
-			return where, x.skeletonFortran(u, m)
-		}
-		return where, x.skeletonC(u, m)
+	m, n := x.mainMember(u), u.nest
+	switch fortran := languageOf(r.File) == Fortran; {
+	case n == nil && fortran:
+		return Change{Where: "instead of the loop at " + x.f.region(u.region), Text: x.skeletonFortran(u, m)}
+	case n == nil:
+		return Change{Where: "instead of the loop at " + x.f.region(u.region), Text: x.skeletonC(u, m)}
+	case fortran:
+		return n.instead(r, x.loopFortran(u, m))
 	}
+	return n.instead(r, x.loopC(u, m))
+}
+
+// instead is a text that takes the place of n, which is region r.
+func (n *nest) instead(r *profile.Region, text string) Change {
 	top := n.par
 	if n.outer {
 		top = n.ser
 	}
-	from := min(top.head, top.directive)
-	where = fmt.Sprintf("instead of %s-%d (%s)", place(r.File, n.file.line(from)), n.file.line(top.after-1), r.Function)
-	if n.file.language == Fortran {
-		return where, x.loopFortran(u, m)
-	}
-	return where, x.loopC(u, m)
+	c := Change{Text: text, File: r.File, From: n.file.line(min(top.head, top.directive)), To: n.file.line(top.after - 1)}
+	c.Where = fmt.Sprintf("instead of %s-%d (%s)", place(r.File, c.From), c.To, r.Function)
+	return c
 }
 
 // mainMember is the array by whose distribution a loop goes: the first that the loop
@@ -462,8 +502,7 @@ func (x *family) declareFortran(item *Item) {
 		fmt.Fprintf(&declarations, "! %s gets the attribute target\n", name)
 	}
 	begin.WriteString("end block\n")
-	item.Changes = append(item.Changes, Change{"beside " + x.where(), declarations.String()},
-		Change{"where " + x.madeAt() + ", before they are touched", begin.String()})
+	item.Changes = append(item.Changes, Change{Where: "in a module, beside " + x.where(), Text: declarations.String()}, x.made(begin.String()))
 	x.nameNotes(item)
 }
 
