@@ -78,5 +78,9 @@ func withSource(a *advice.Advice) string {
 	if !a.Better() {
 		return ""
 	}
-	return fmt.Sprintf("with the source changed as plan --advice prints: %s predicted\n", units.FormatPercent(a.Source))
+	unless := ""
+	if a.Assumed {
+		unless = ", if the loops that it does not understand can be changed, too"
+	}
+	return fmt.Sprintf("with the source changed as plan --advice prints: %s predicted%s\n", units.FormatPercent(a.Source), unless)
 }

@@ -154,7 +154,7 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
-	if a.Better() {
+	if a.Better() && !a.Assumed {
 		r.Plan.Predict.Source = math.Round(100*a.Source) / 100
 	}
 	if !opt.advice || opt.output != "" && opt.output != "-" {

@@ -81,7 +81,9 @@ type Advice struct {
 	// Source is that with all of Items done, Automatic where there are none.
 	Automatic float64 `json:"remote_dram_pct_automatic"`
 	Source    float64 `json:"remote_dram_pct_source_change"`
-	Items     []Item  `json:"advice"`
+	// Assumed is true where that holds for an item that Source counts.
+	Assumed bool   `json:"assumed,omitempty"`
+	Items   []Item `json:"advice"`
 }
 
 // Item is one change.
@@ -96,6 +98,9 @@ type Item struct {
 	Remote float64 `json:"remote_dram_pct"`
 	Saves  float64 `json:"saves_points"`
 	AtMost bool    `json:"at_most,omitempty"`
+	// Assumed is true where Remote holds only if loops whose source was not understood
+	// can be changed as the others are.
+	Assumed bool `json:"assumed,omitempty"`
 	// Respect is the dependences, Notes what was not understood.
 	Respect []string `json:"respect"`
 	Notes   []string `json:"notes"`
@@ -167,6 +172,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 		}
 		a.Items = append(a.Items, x)
 		if !x.AtMost {
+			a.Assumed = a.Assumed || x.Assumed
 			remote, known = remote-x.saved+x.extra, known+x.extra
 		}
 	}

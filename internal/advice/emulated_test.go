@@ -237,6 +237,25 @@ func TestSweeps(t *testing.T) {
 	}
 }
 
+// Rows that are indexed by hand, and a parallel loop in a region around a serial one.
+func TestFlat(t *testing.T) {
+	x := program{compiler: "gcc", source: source("both"), args: []string{"1900", "2"}, machine: "4x2"}
+	p, out := x.emulate(t)
+	_, a := advise(t, p)
+	item := a.only(t, Phases)
+	compare(t, a, "both.txt")
+	// The body of the loop that is not understood is filled in as the bounds printed
+	// for it say.
+	for i := range item.Changes {
+		if c := &item.Changes[i]; strings.Contains(c.Where, "checksum") {
+			c.File, c.From, c.To = x.source, 36, 42
+			c.Text = "const double *b = a_memory;\n" + strings.Replace(c.Text, "/* the body, for x0 <= index of X < x1 and y0 <= index of Y < y1 */",
+				"for (long i = x0; i < x1; i++) { if (!phase) row[i] = 0; for (long j = y0; j < y1; j++) row[i] += b[i * a_dist.padded[1] + j]; }", 1)
+		}
+	}
+	x.keeps(t, a, item, out)
+}
+
 // The loops of bt go along lines in functions that they call: bounds are printed, and
 // what must be looked at.
 func TestBT(t *testing.T) {

@@ -81,7 +81,7 @@ func (x *family) read(u *use) {
 		u.nest = n
 		return
 	}
-	n.ser, u.why = n.serialLoop(x.indices(file, l, s), axisName[s])
+	n.ser, u.whole, u.why = n.serialLoop(x.indices(file, l, s), axisName[s])
 	if n.ser != nil {
 		x.reaches(u, n, s)
 	}
@@ -125,31 +125,21 @@ func (x *family) indices(f *file, l *loop, axis int) (list []string) {
 	}
 	for _, m := range x.members {
 		for _, s := range f.subscripts(f.code[l.start:l.end], m.name) {
-			if i := subscriptOf(s, axis); i >= 0 {
-				list = append(list, s[i])
+			if axis < len(s) {
+				list = append(list, s[axis])
 			}
 		}
 	}
 	return list
 }
 
-// subscriptOf is which subscript belongs to an axis: the only one where an array is
-// indexed by hand, i * n + j; -1 if there is none.
-func subscriptOf(list []string, axis int) int {
-	switch {
-	case len(list) == 1:
-		return 0
-	case axis < len(list):
-		return axis
-	}
-	return -1
-}
-
 // serialLoop is the loop around par, or in it, whose variable is in indices. why says
-// why there is not one, or not one alone; of several it is the first.
-func (n *nest) serialLoop(indices []string, axis string) (ser *loop, why string) {
+// why there is not one, or not one alone; of several it is the first. whole is true
+// where there is something between two of them: then each line is needed as a whole,
+// as for a Fourier transform, and phases cannot cut it.
+func (n *nest) serialLoop(indices []string, axis string) (ser *loop, whole bool, why string) {
 	if l := n.par.parent; l != nil && l.Var != "" && !l.parallel() && words(strings.Join(indices, " "), l.Var) {
-		return l, ""
+		return l, false, ""
 	}
 	var found []*loop
 	for _, l := range n.file.loops {
@@ -159,19 +149,26 @@ func (n *nest) serialLoop(indices []string, axis string) (ser *loop, why string)
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Sprintf("the text of the loop has no loop along %s: it is in a function that it calls, or subscripts are not plain", axis)
+		return nil, false, fmt.Sprintf("the text of the loop has no loop along %s: it is in a function that it calls, or subscripts are not plain", axis)
 	case 1:
-		return found[0], ""
+		return found[0], false, ""
 	}
 	var lines []string
-	for _, l := range found {
+	for i, l := range found {
+		if before := found[max(0, i-1)]; i > 0 && before.parent == l.parent && strings.TrimSpace(n.file.code[before.after:min(l.head, l.directive)]) != "" {
+			whole = true
+		}
 		way := "ascending"
 		if l.Down {
 			way = "descending"
 		}
 		lines = append(lines, fmt.Sprintf("%d (%s)", l.Line, way))
 	}
-	return found[0], fmt.Sprintf("it goes along %s in lines %s: each of these sweeps takes phases of its own, a descending one from the last to the first", axis, strings.Join(lines, ", "))
+	what := "each of these sweeps takes phases of its own, a descending one from the last to the first"
+	if whole {
+		what = "with work on the whole line between, so phases cannot cut it, and it goes through the blocks of all nodes"
+	}
+	return found[0], whole, fmt.Sprintf("it goes along %s in lines %s: %s", axis, strings.Join(lines, ", "), what)
 }
 
 // perfect says why phases would change what the loop does: there are statements
@@ -180,8 +177,12 @@ func (n *nest) perfect() string {
 	out, in := n.par, n.ser
 	if n.outer {
 		out, in = n.ser, n.par
-		if !n.team {
-			return "the loop around it is inside of the parallel region"
+		if n.ser.pragma != "" { // the region begins around the serial loop
+			clauses, ok := strings.CutPrefix(n.ser.pragma, "omp parallel")
+			if !ok || n.team {
+				return fmt.Sprintf("the directive of line %d is not understood", n.file.line(n.ser.directive))
+			}
+			n.team, n.clauses = true, strings.TrimSpace(clauses)
 		}
 	}
 	for l := in; l != out; l = l.parent {
@@ -224,15 +225,14 @@ func (x *family) reaches(u *use, n *nest, axis int) {
 		var low, high int
 		known := true
 		for _, s := range uses {
-			at, ok := 0, false
-			if k := subscriptOf(s, axis); k >= 0 {
-				at, ok = offset(s[k], n.ser.Var)
+			if len(s) <= max(axis, u.axis) {
+				known, n.apart = false, false
+				break
 			}
+			at, ok := offset(s[axis], n.ser.Var)
 			known = known && ok
 			low, high = min(low, at), max(high, at)
-			if k := subscriptOf(s, u.axis); k < 0 {
-				n.apart = false
-			} else if at, ok := offset(s[k], n.par.Var); !ok || at != 0 {
+			if at, ok := offset(s[u.axis], n.par.Var); !ok || at != 0 {
 				n.apart = false
 			}
 		}
@@ -243,16 +243,10 @@ func (x *family) reaches(u *use, n *nest, axis int) {
 }
 
 // offset is k for the subscripts "v + k", "v - k" and "v"; ok is false for others.
-// In "i * n + j - 1" the offset of j is -1, that of i is not known.
 func offset(subscript, v string) (k int, ok bool) {
-	s := strings.Join(strings.Fields(subscript), "")
-	i := strings.LastIndex(s, v)
-	if i < 0 || i > 0 && s[i-1] != '+' {
-		return 0, false
-	}
-	rest := s[i+len(v):]
-	if rest == "" {
-		return 0, true
+	rest, ok := strings.CutPrefix(strings.Join(strings.Fields(subscript), ""), v)
+	if rest == "" || !ok {
+		return 0, ok
 	}
 	m := offsetText.FindStringSubmatch(rest)
 	if m == nil {

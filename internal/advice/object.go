@@ -83,12 +83,12 @@ func (f *finder) replicateText(item *Item, g int) {
 		item.Notes = append(item.Notes, fmt.Sprintf("These are %d allocations; each gets its copies.", len(f.groups[g].Objects)))
 	}
 	name := o.Symbol
-	if s := f.want[g].Shape; s != nil && s.Variable != "" {
-		name = s.Variable
+	if v := f.opt.Shapes[f.groups[g].Objects[0]].Variable; v != "" {
+		name = v
 	}
-	if identifier(name) != name {
+	if !isIdentifier(name) {
 		item.Notes = append(item.Notes, fmt.Sprintf("The variable behind %s is not known; the text calls it data.", f.groups[g].Name))
-		name = identifier(name)
+		name = "data"
 	}
 	for i := range f.p.Regions {
 		r := &f.p.Regions[i]

@@ -32,7 +32,9 @@ type family struct {
 // member is one group of objects, an array.
 type member struct {
 	group   int
-	name    string // variable, or what the profile calls it
+	name    string // variable; made up where it is not known
+	unnamed bool
+	flat    bool // it is indexed by hand, as rows of one long array
 	shape   shape.Shape
 	layout  *layout
 	padded  bool
@@ -48,6 +50,7 @@ type use struct {
 	down     bool    // its threads take descending parts
 	nest     *nest   // the loops of its source; nil if not understood
 	why      string  // why nest is nil
+	whole    bool    // it needs whole lines along the other axis
 	reach    []reach // by member
 }
 
@@ -108,13 +111,19 @@ func (f *finder) axesOf(g int) (axes []int) {
 // bytes is the size of one object of group g.
 func (f *finder) bytes(g int) int64 { return f.p.Objects[f.groups[g].Objects[0]].Bytes }
 
-// dims is the dimensions of s as elements; for rows that were inferred the bytes of
-// a row are the last.
-func dims(s *shape.Shape) (list []int64, elem int64) {
-	if s.Source == shape.Inferred {
-		return append(slices.Clone(s.Dims), s.Elem), 1
+// dims is the dimensions of group g's array as elements. Of rows that were inferred
+// the last is the elements of a row: of the size that the debug information gives, else
+// bytes.
+func (f *finder) dims(g int) (list []int64, elem int64) {
+	s := f.want[g].Shape
+	if s.Source != shape.Inferred {
+		return s.Dims, s.Elem
 	}
-	return s.Dims, s.Elem
+	elem = 1
+	if e := f.opt.Shapes[f.groups[g].Objects[0]].Elem; e > 0 && s.Elem%e == 0 {
+		elem = e
+	}
+	return append(slices.Clone(s.Dims), s.Elem/elem), elem
 }
 
 // phases finds the families that a distribution along their axes makes more local.
@@ -154,7 +163,7 @@ func (f *finder) family(g int) *family {
 		return nil
 	}
 	x := &family{f: f, axes: axes}
-	list, _ := dims(f.want[g].Shape)
+	list, _ := f.dims(g)
 	for _, a := range axes {
 		if a >= len(list) || list[a] < int64(f.n) {
 			return nil
@@ -173,7 +182,7 @@ func (f *finder) family(g int) *family {
 	}
 	slices.SortStableFunc(x.loops, func(a, b *use) int { return cmp.Compare(b.accesses, a.accesses) })
 	for _, m := range x.members {
-		if x.language() != C || identifier(m.name) != m.name {
+		if m.padded && (x.language() != C || m.unnamed) {
 			x.unpad(m) // the array cannot be declared anew over its name
 		}
 	}
@@ -194,7 +203,7 @@ func (x *family) fits(g int) bool {
 	if w.Shape == nil || len(x.f.groups[g].Objects) > 1 {
 		return false
 	}
-	list, _ := dims(w.Shape)
+	list, _ := x.f.dims(g)
 	for i, a := range x.axes {
 		if a >= len(list) || list[a] != x.extent[i] {
 			return false
@@ -218,14 +227,10 @@ func (x *family) loop(i int) *use {
 // join makes group g a member, and the loops that divide it the family's.
 func (x *family) join(g int) {
 	f, w := x.f, &x.f.want[g]
-	m := &member{group: g, shape: *w.Shape, objects: f.groups[g].Objects, name: f.groups[g].Name}
-	if o := &f.p.Objects[m.objects[0]]; o.Symbol != "" {
-		m.name = o.Symbol
-	}
-	if m.shape.Variable != "" {
-		m.name = m.shape.Variable
-	}
-	list, elem := dims(&m.shape)
+	m := &member{group: g, shape: *w.Shape, objects: f.groups[g].Objects}
+	m.name, m.unnamed = x.nameOf(g)
+	m.flat = m.shape.Source == shape.Inferred && !m.unnamed
+	list, elem := f.dims(g)
 	last := x.axes[len(x.axes)-1]
 	for len(list) > last+1 { // further dimensions are part of the element
 		elem *= list[len(list)-1]
@@ -236,7 +241,7 @@ func (x *family) join(g int) {
 	head := int64(f.p.Objects[m.objects[0]].Head)
 	m.layout, m.loss = plain, plain.loss(head)
 	// Padding changes every declaration of the array; a point of its accesses is worth it.
-	if loss := padded.loss(0); loss < m.loss-0.01 && m.shape.Source != shape.Inferred {
+	if loss := padded.loss(0); loss < m.loss-0.01 && (m.shape.Source != shape.Inferred || m.flat && len(list) == 2) {
 		m.layout, m.loss, m.padded = padded, loss, true
 	}
 	x.members = append(x.members, m)
@@ -253,6 +258,23 @@ func (x *family) join(g int) {
 		}
 		u.accesses += float64(l.Accesses)
 	}
+}
+
+// nameOf is the variable that is group g, made up where nobody knows it.
+func (x *family) nameOf(g int) (name string, unnamed bool) {
+	o := x.f.groups[g].Objects[0]
+	name, _, _ = strings.Cut(x.f.p.Objects[o].Symbol, ".") // a static variable of a function is "row.0"
+	if v := x.f.opt.Shapes[o].Variable; v != "" {
+		name = v
+	}
+	if isIdentifier(name) {
+		return name, false
+	}
+	name = "data"
+	if n := len(x.members); n > 0 {
+		name = fmt.Sprint("data", n+1)
+	}
+	return name, true
 }
 
 // serial is the axis that the phases of u cut: the family's other one; -1 if it has
@@ -294,7 +316,7 @@ func (x *family) predict() (item Item) {
 			if l != nil && l.Divides() && len(x.axes) > 1 && l.Kind != pattern.Single {
 				item.saved += before - everywhere*count
 			}
-		case u == nil || l == nil:
+		case u == nil || l == nil || u.whole:
 			// Code that does not follow the distribution.
 			item.saved += before - everywhere*count
 		default:
@@ -360,6 +382,9 @@ func (x *family) item(item Item) Item {
 			item.Notes = append(item.Notes, fmt.Sprintf("The array behind %s is taken to be %v (%s); --shape %s=N1,N2,…:BYTES says it.", f.groups[m.group].Name, m.shape, m.shape.Source, strings.Fields(f.groups[m.group].Name)[0]))
 		}
 	}
+	for _, u := range x.loops {
+		item.Assumed = item.Assumed || u.why != "" && f.matters(u.accesses)
+	}
 	x.describe(&item)
 	return item
 }
@@ -384,9 +409,13 @@ func (x *family) why(wants [][]string) string {
 	for _, m := range x.members {
 		names = append(names, m.name)
 	}
-	if len(x.axes) == 1 {
-		return fmt.Sprintf("%s is used %s, in parts that are no whole pages, so that nodes share those at the borders.", strings.Join(names, ", "), list[0])
+	verb := "is"
+	if len(names) > 1 {
+		verb = "are"
 	}
-	return fmt.Sprintf("%s is used %s: no placement serves both. In blocks of which every node owns one in each row and column of blocks, gone through in %d phases, every loop finds its data at home (CGO'12 §4.1, fig. 13(c)).",
-		strings.Join(names, ", "), strings.Join(list, ", but "), x.f.n)
+	if len(x.axes) == 1 {
+		return fmt.Sprintf("%s %s used %s, in parts that are no whole pages, so that nodes share those at the borders.", strings.Join(names, ", "), verb, list[0])
+	}
+	return fmt.Sprintf("%s %s used %s: no placement serves both. In blocks of which every node owns one in each row and column of blocks, gone through in %d phases, every loop finds its data at home (CGO'12 §4.1, fig. 13(c)).",
+		strings.Join(names, ", "), verb, strings.Join(list, ", but "), x.f.n)
 }

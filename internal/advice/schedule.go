@@ -243,8 +243,7 @@ func (n *nest) permutedC(inverse bool, nodes []int, p int) string {
 	}
 	b.add("long %s, %s;", x.par0, x.par1)
 	b.add("%s", fmt.Sprintf("%s(%s, %s, %s, omp_get_num_threads(), &%s, &%s);", static(inverse), l.Lo, l.Hi, thread, x.par0, x.par1))
-	b.add("%s", header(l, x.par0, x.par1))
-	b.raw(n.file.text[l.start:l.end])
+	b.body(header(l, x.par0, x.par1), n.file.text[l.start:l.end])
 	if !strings.Contains(l.pragma, "nowait") {
 		b.barrier(n.team)
 	}

@@ -275,8 +275,13 @@ func statementEnd(code string, i int) int {
 	}
 	for ; i < len(code); i++ {
 		switch code[i] {
-		case '(', '[', '{':
+		case '(', '[':
 			i = matching(code, i)
+		case '{':
+			block := strings.HasSuffix(strings.TrimRight(code[:i], " \t\r\n"), ")") // after a macro that is a loop
+			if i = matching(code, i); block {
+				return i + 1
+			}
 		case ';':
 			return i + 1
 		}
@@ -344,8 +349,21 @@ func words(text string, names ...string) bool {
 	return false
 }
 
+// flatIndex is "i * n + j", each with an offset perhaps: rows that are indexed by hand.
+var flatIndex = regexp.MustCompile(`^\(?(\w+)\s*([+-]\s*\d+)?\)?\s*\*\s*(\w+)\s*\+\s*(\w+\s*(?:[+-]\s*\d+)?)$`)
+
+// flat takes the subscript of an array that is indexed by hand apart, into those of
+// row and column, and the text that stands for the length of a row.
+func flat(subscript string) (list []string, length string, ok bool) {
+	m := flatIndex.FindStringSubmatch(subscript)
+	if m == nil {
+		return nil, "", false
+	}
+	return []string{m[1] + m[2], m[4]}, m[3], true
+}
+
 // subscripts are the subscripts of each use of array name in code, in memory order,
-// the slowest dimension first.
+// the slowest dimension first; those of an array that is indexed by hand taken apart.
 func (f *file) subscripts(code, name string) (uses [][]string) {
 	for _, m := range word.FindAllStringIndex(code, -1) {
 		if code[m[0]:m[1]] != name {
@@ -367,6 +385,11 @@ func (f *file) subscripts(code, name string) (uses [][]string) {
 			end := matching(code, i)
 			list = append(list, strings.TrimSpace(code[i+1:end]))
 			i = end + 1
+		}
+		if len(list) == 1 {
+			if two, _, ok := flat(list[0]); ok {
+				list = two
+			}
 		}
 		uses = append(uses, list)
 	}

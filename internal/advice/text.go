@@ -11,19 +11,14 @@ import (
 	"numaopt/internal/profile"
 )
 
-// identifier is a name as a program may have it.
-func identifier(name string) string {
-	if word.FindString(name) == name && name != "" {
-		return name
-	}
-	return "data"
-}
+// isIdentifier reports whether a program may have a variable of this name.
+func isIdentifier(name string) bool { return name != "" && word.FindString(name) == name }
 
 // dist is the name of the variable that holds m's distribution.
-func (m *member) dist() string { return identifier(m.name) + "_dist" }
+func (m *member) dist() string { return m.name + "_dist" }
 
 // memory is the name of the pointer to m's memory where that is padded.
-func (m *member) memory() string { return identifier(m.name) + "_memory" }
+func (m *member) memory() string { return m.name + "_memory" }
 
 // describe writes the changes for a family, what they must respect and what was not
 // understood.
@@ -115,7 +110,7 @@ func (x *family) declare(item *Item) {
 	global.WriteString(headers)
 	for _, m := range x.members {
 		fmt.Fprintf(&global, "%snumaopt_dist %s;\n", x.scope(), m.dist())
-		name := identifier(m.name)
+		name := m.name
 		elem := fmt.Sprint(m.layout.elem)
 		fmt.Fprintf(&begin, "%s = %s;\n", m.dist(), x.constructor(m, "", elem))
 		switch {
@@ -149,11 +144,14 @@ func (x *family) unpad(m *member) {
 // nameNotes says which arrays have no name that the source would know.
 func (x *family) nameNotes(item *Item) {
 	for _, m := range x.members {
-		if identifier(m.name) != m.name {
-			item.Notes = append(item.Notes, fmt.Sprintf("The variable behind %s is not known; the text calls it data.", m.name))
+		if m.unnamed {
+			item.Notes = append(item.Notes, fmt.Sprintf("The variable behind %s is not known; the text calls it %s.", x.f.groups[m.group].Name, m.name))
+		}
+		if x.f.p.Objects[m.objects[0]].Kind != profile.Global {
+			item.Notes = append(item.Notes, fmt.Sprintf("The sizes in %s are those of this run: write what the program has them from.", m.dist()))
 		}
 		if m.padded {
-			item.Notes = append(item.Notes, fmt.Sprintf("%s is indexed by padded rows in every use: the text declares it anew in each block, over the same name.", m.name))
+			item.Notes = append(item.Notes, fmt.Sprintf("Rows of %[1]s are longer, %[1]s_dist.padded[1] indices: the text declares it anew in each block, over the same name, and every other use must do so.", m.name))
 		}
 	}
 }
@@ -340,8 +338,7 @@ func (x *family) loopC(u *use, m *member) string {
 		b.open("{")
 		b.add("long %s, %s;", names.par0, names.par1)
 		b.open("%s", partLoop(names, m.dist(), u.axis, "0", n.par.Lo, n.par.Hi)+" {")
-		b.add("%s", header(n.par, names.par0, names.par1))
-		b.raw(n.file.text[n.par.start:n.par.end])
+		b.body(header(n.par, names.par0, names.par1), x.text(n, n.par.start, n.par.end))
 		b.close("}")
 		if n.team || !strings.Contains(n.par.pragma, "nowait") {
 			b.barrier(n.team)
@@ -359,21 +356,18 @@ func (x *family) loopC(u *use, m *member) string {
 	case n.outer && n.apart:
 		b.open("%s", parts)
 		b.open("%s", ser)
-		b.add("%s", par)
-		b.raw(n.file.text[n.par.start:n.par.end])
+		b.body(par, x.text(n, n.par.start, n.par.end))
 		b.depth -= 2
 	case n.outer:
 		b.open("%s {", ser)
 		b.open("%s", parts)
-		b.add("%s", par)
-		b.raw(n.file.text[n.par.start:n.par.end])
+		b.body(par, x.text(n, n.par.start, n.par.end))
 		b.depth--
 		b.add("#pragma omp barrier")
 		b.close("}")
 	default:
 		b.open("%s", parts)
-		b.add("%s", par)
-		b.raw(n.file.text[n.par.start:n.ser.head] + ser + n.file.text[n.ser.start:n.par.end])
+		b.body(par, x.text(n, n.par.start, n.ser.head)+ser+x.text(n, n.ser.start, n.par.end))
 		b.depth--
 	}
 	if !n.outer || n.apart {
@@ -391,9 +385,33 @@ func serialName(n *nest) string {
 	return n.ser.Var
 }
 
+// text is the program's own from one byte to another, with the rows of padded arrays
+// that are indexed by hand as long as they are then.
+func (x *family) text(n *nest, from, to int) string {
+	text := n.file.text[from:to]
+	for _, m := range x.members {
+		if !m.padded || !m.flat {
+			continue
+		}
+		use := regexp.MustCompile(`\b` + m.name + `\s*\[([^\[\]]*)\]`)
+		text = use.ReplaceAllStringFunc(text, func(s string) string {
+			index := use.FindStringSubmatch(s)[1]
+			if _, length, ok := flat(index); ok {
+				at := strings.Index(index, "*")
+				return m.name + "[" + index[:at] + strings.Replace(index[at:], length, m.dist()+".padded[1]", 1) + "]"
+			}
+			return s
+		})
+	}
+	return text
+}
+
 // redeclared is m, indexed by padded rows, over the name that it has.
 func redeclared(m *member) string {
-	first := identifier(m.name)
+	first := m.name
+	if m.flat {
+		return fmt.Sprintf("__typeof__(%[1]s[0]) *%[1]s = %[2]s;", first, m.memory())
+	}
 	last := m.layout.axes[len(m.layout.axes)-1]
 	var rows strings.Builder
 	for i := 1; i <= last; i++ {
@@ -463,6 +481,19 @@ func (b *lines) barrier(team bool) {
 	}
 }
 
+// body adds a loop's header and its body, the program's own text.
+func (b *lines) body(header, text string) {
+	inner := strings.TrimSpace(text)
+	if !strings.HasPrefix(inner, "{") || !strings.HasSuffix(inner, "}") {
+		b.add("%s", header)
+		b.raw(text)
+		return
+	}
+	b.add("%s {", header)
+	b.raw(inner[1 : len(inner)-1])
+	b.add("}")
+}
+
 // raw adds the program's own text one step further in, its first line after a header.
 func (b *lines) raw(text string) {
 	text = strings.Trim(text, "\r\n")
@@ -493,16 +524,16 @@ func (x *family) declareFortran(item *Item) {
 		}
 		declarations.WriteString(m.dist())
 	}
-	declarations.WriteString("  ! in a module that uses numaopt\n")
+	declarations.WriteString("  ! the module has: use numaopt\n")
 	begin.WriteString("block\n  use numaopt\n  use, intrinsic :: iso_c_binding\n  type(numaopt_report) :: report\n  integer(c_int) :: refused\n")
 	for _, m := range x.members {
-		name := identifier(m.name)
+		name := m.name
 		fmt.Fprintf(&begin, "  %s = %s\n", m.dist(), x.constructor(m, "_c_size_t", fmt.Sprint(m.layout.elem)))
 		fmt.Fprintf(&begin, "  refused = numaopt_distribute_to(c_loc(%s), %s%%bytes, %s, report)\n", name, m.dist(), m.dist())
 		fmt.Fprintf(&declarations, "! %s gets the attribute target\n", name)
 	}
 	begin.WriteString("end block\n")
-	item.Changes = append(item.Changes, Change{Where: "in a module, beside " + x.where(), Text: declarations.String()}, x.made(begin.String()))
+	item.Changes = append(item.Changes, Change{Where: "in a module of " + path.Base(x.where()), Text: declarations.String()}, x.made(begin.String()))
 	x.nameNotes(item)
 }
 

@@ -54,7 +54,7 @@ type Predict struct {
 	// is of a whole plan with loops only: without loops it is RemoteAfter.
 	PagesOnly float64 `yaml:"remote_dram_pct_pages_only,omitempty"`
 	// Source is what changes of the source would leave, of a whole plan only; absent
-	// where they would save less than a point beside it.
+	// where they would save less than a point beside it, or rest on an assumption.
 	Source float64 `yaml:"remote_dram_pct_source_change,omitempty"`
 }
 
