@@ -28,6 +28,35 @@ func (f *finder) loopsOf(weight map[int]float64) (list []string) {
 	return list
 }
 
+// page is the accesses to a page, or to a part of one, by node, and how many are remote
+// with the plan.
+type page struct {
+	use    []float64
+	before float64
+}
+
+// pageOf is the page of r in pages, with r's remote accesses.
+func (f *finder) pageOf(pages map[int]*page, r *profile.Row) *page { return f.pageIn(pages, r.Page, r) }
+
+// pageIn is the same under another number.
+func (f *finder) pageIn(pages map[int]*page, number int, r *profile.Row) *page {
+	x := pages[number]
+	if x == nil {
+		x = &page{use: make([]float64, f.n)}
+		pages[number] = x
+	}
+	x.before += float64(f.plan.Remote(r))
+	return x
+}
+
+// most is the accesses by the node that makes most, and by all.
+func (x *page) most() (most, all float64) {
+	for _, c := range x.use {
+		most, all = max(most, c), all+c
+	}
+	return most, all
+}
+
 // initial tells for each region whether it is over before the computation: code of
 // the main thread outside loops, and loops that are entered once.
 func (f *finder) initial() []bool {
@@ -39,24 +68,36 @@ func (f *finder) initial() []bool {
 	return is
 }
 
+// alikeShare is the share of a page's reads, in [0,1], that no node may exceed for the
+// page to count as used by all alike: above it the page has a good place.
+const alikeShare = 0.75
+
 // replicate finds objects that are only read once the program has begun, from all
 // nodes alike.
 func (f *finder) replicate() (items []Item) {
 	initial := f.initial()
 	written, saved := make([]bool, len(f.groups)), make([]float64, len(f.groups))
 	loops := make([]map[int]float64, len(f.groups))
+	pages := make(map[int]*page)
 	for i := range f.plan.Profile.Rows {
 		r := &f.plan.Profile.Rows[i]
 		g := f.of[f.p.Pages[r.Page].Object]
-		if r.Op == profile.Store && !initial[r.Region] {
-			written[g] = true
+		if initial[r.Region] {
+			continue
 		}
-		if r.Op != profile.Store && !initial[r.Region] && f.plan.Counts(r) {
-			saved[g] += float64(f.plan.Remote(r))
+		if r.Op == profile.Store {
+			written[g] = true
+		} else if f.plan.Counts(r) {
+			f.pageOf(pages, r).use[f.plan.Node(r)] += float64(r.Count)
 			if loops[g] == nil {
 				loops[g] = make(map[int]float64)
 			}
 			loops[g][r.Region] += float64(r.Count)
+		}
+	}
+	for i, x := range pages {
+		if most, all := x.most(); most <= alikeShare*all {
+			saved[f.of[f.p.Pages[i].Object]] += x.before
 		}
 	}
 	for g := range f.groups {
@@ -116,10 +157,6 @@ func (f *finder) replicateText(item *Item, g int) {
 // page is mostly used from one node: stacks, allocations below a page.
 func (f *finder) initialise() (items []Item) {
 	serial := access.SerialCode(f.p)
-	type page struct {
-		use    []float64
-		before float64
-	}
 	pages := make(map[int]*page)
 	loops := make([]map[int]float64, len(f.groups))
 	f.each(func(r *profile.Row) {
@@ -127,12 +164,7 @@ func (f *finder) initialise() (items []Item) {
 		if f.plan.Placeable(pg.Object) || !pg.Serial || f.p.Objects[pg.Object].Kind == profile.Image {
 			return
 		}
-		x := pages[r.Page]
-		if x == nil {
-			x = &page{use: make([]float64, f.n)}
-			pages[r.Page] = x
-		}
-		x.before += float64(f.plan.Remote(r))
+		x := f.pageOf(pages, r)
 		if serial(r) {
 			return // goes with the initialisation
 		}
@@ -146,12 +178,9 @@ func (f *finder) initialise() (items []Item) {
 	saved := make([]float64, len(f.groups))
 	places := make([]map[int]int, len(f.groups))
 	for i, x := range pages {
-		var all float64
-		for _, c := range x.use {
-			all += c
-		}
+		most, all := x.most()
 		g := f.of[f.p.Pages[i].Object]
-		saved[g] += max(0, x.before-(all-slices.Max(x.use)))
+		saved[g] += max(0, x.before-(all-most))
 		if at := f.p.Pages[i].Place; at >= 0 {
 			if places[g] == nil {
 				places[g] = make(map[int]int)
@@ -217,11 +246,7 @@ type frame struct {
 
 // neighbours finds globals whose common pages are used from different nodes.
 func (f *finder) neighbours() (items []Item) {
-	type part struct {
-		use    []float64
-		before float64
-	}
-	frames := make(map[frame]map[int]*part) // by group
+	frames := make(map[frame]map[int]*page) // by group
 	loops := make(map[frame]map[int]float64)
 	f.each(func(r *profile.Row) {
 		pg := &f.p.Pages[r.Page]
@@ -232,19 +257,12 @@ func (f *finder) neighbours() (items []Item) {
 		at := frame{o.Module, (o.Offset-uint64(o.Head))/units.PageSize + uint64(pg.Index)}
 		g := f.of[pg.Object]
 		if frames[at] == nil {
-			frames[at], loops[at] = make(map[int]*part), make(map[int]float64)
+			frames[at], loops[at] = make(map[int]*page), make(map[int]float64)
 		}
-		x := frames[at][g]
-		if x == nil {
-			x = &part{use: make([]float64, f.n)}
-			frames[at][g] = x
-		}
-		x.use[f.plan.Node(r)] += float64(r.Count)
-		x.before += float64(f.plan.Remote(r))
+		f.pageIn(frames[at], g, r).use[f.plan.Node(r)] += float64(r.Count)
 		loops[at][r.Region] += float64(r.Count)
 	})
 	type pair struct{ a, b int }
-	items = nil
 	found := make(map[pair]*Item)
 	weight := make(map[pair]map[int]float64)
 	for at, parts := range frames {
@@ -255,11 +273,8 @@ func (f *finder) neighbours() (items []Item) {
 		saved := 0.0
 		for g, x := range parts {
 			groups = append(groups, g)
-			all := 0.0
-			for _, c := range x.use {
-				all += c
-			}
-			saved += x.before - (all - slices.Max(x.use))
+			most, all := x.most()
+			saved += x.before - (all - most)
 		}
 		slices.Sort(groups)
 		k := pair{groups[0], groups[1]}

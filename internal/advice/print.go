@@ -11,9 +11,9 @@ import (
 	"numaopt/internal/units"
 )
 
-// page is the text of all items. Explanations are wrapped, changes are not: they are
+// sheet is the text of all items. Explanations are wrapped, changes are not: they are
 // to be copied.
-var page = template.Must(template.New("advice").Funcs(template.FuncMap{
+var sheet = template.Must(template.New("advice").Funcs(template.FuncMap{
 	"percent": units.FormatPercent,
 	"wrap":    wrapped,
 	"title":   title,
@@ -28,7 +28,7 @@ var page = template.Must(template.New("advice").Funcs(template.FuncMap{
 {{indent .Text}}{{end}}{{end}}{{end}}`))
 
 // Write prints a for people.
-func Write(w io.Writer, a *Advice) error { return page.Execute(w, a) }
+func Write(w io.Writer, a *Advice) error { return sheet.Execute(w, a) }
 
 // title says what an item is for, and what it is predicted to leave.
 func title(x Item) string {
