@@ -17,20 +17,25 @@ import (
 	"numaopt/internal/units"
 )
 
-// findAdvice is the changes of the source for the plan r of p.
-func findAdvice(p *profile.Profile, r *planner.Result, opt planOptions) (*advice.Advice, error) {
+// findAdvice is the changes of the source for the plan r of p, and the source files
+// that are newer than the profiled run.
+func findAdvice(p *profile.Profile, r *planner.Result, opt planOptions) (a *advice.Advice, newer []string, err error) {
 	shapes, err := shape.Find(p, &symbol.Table{}, opt.shapes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return advice.Find(p, r, advice.Options{Planner: opt.planner, Shapes: shapes, MinSave: advice.DefaultMinSave,
+	a, err = advice.Find(p, r, advice.Options{Planner: opt.planner, Shapes: shapes, MinSave: advice.DefaultMinSave,
 		Read: func(file string) []byte {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				return nil
 			}
+			if info, err := os.Stat(file); err == nil && info.ModTime().After(p.Run.Start) {
+				newer = append(newer, file)
+			}
 			return text
 		}})
+	return a, newer, err
 }
 
 // printAdvice writes a to stdout.

@@ -150,7 +150,7 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
-	a, err := findAdvice(p, r, opt)
+	a, newer, err := findAdvice(p, r, opt)
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
@@ -168,6 +168,9 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	}
 	if err := summarizePlan(std.err, opt.output, r, withSource(a)); err != nil || !opt.advice {
 		return err
+	}
+	for _, file := range newer {
+		fmt.Fprintf(std.err, "warning: %s was changed after the profiled run, so that its lines may be others\n", file)
 	}
 	return printAdvice(std, opt.format, a)
 }
