@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"numaopt/internal/advice"
 	"numaopt/internal/bounds"
 	"numaopt/internal/ident"
 	"numaopt/internal/plan"
@@ -150,9 +151,13 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
-	a, newer, err := findAdvice(p, r, opt)
-	if err != nil {
-		return fmt.Errorf("plan for %s: %w", opt.profile, err)
+	a, newer := &advice.Advice{}, []string(nil)
+	if quick := len(p.Rows) <= quickRows; quick || opt.advice || opt.explain {
+		if a, newer, err = findAdvice(p, r, opt); err != nil {
+			return fmt.Errorf("plan for %s: %w", opt.profile, err)
+		}
+	} else {
+		fmt.Fprintln(std.err, "the profile is large: whether a change of the source would help is looked at with --advice")
 	}
 	if a.Better() && !a.Assumed {
 		r.Plan.Predict.Source = math.Round(100*a.Source) / 100
@@ -174,6 +179,10 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	}
 	return printAdvice(std, opt.format, a)
 }
+
+// quickRows is the most rows of a profile for which changes of the source are looked
+// for unasked: most often less than a second.
+const quickRows = 500_000
 
 // refusals says of loops why they must stay static, by region: gcc asks for the
 // thread number once for all that an outlined function does with it, and only its

@@ -154,12 +154,8 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	}
 	f.groups, f.of = access.Groups(p)
 	f.taken = make([]bool, len(f.groups))
-	seen, err := access.Only(p, opt.Planner.Only)
-	if err != nil {
-		return nil, err
-	}
-	f.want = classify.FindPatterns(seen, f.groups, f.of, opt.Shapes)
 	f.count()
+	f.want = classify.FindPatterns(f.heaviest(), f.groups, f.of, opt.Shapes)
 	for _, find := range []func() []Item{f.phases, f.replicate, f.initialise, f.separate} {
 		items = append(items, find()...)
 	}
@@ -194,6 +190,38 @@ func (f *finder) count() {
 			f.stores[[2]int{r.Region, f.of[f.p.Pages[r.Page].Object]}] = true
 		}
 	}
+}
+
+// maxPatterns bounds the patterns that are looked for, each of one loop's use of one
+// object: most take a millisecond, those that are none in large objects 40.
+const maxPatterns = 200
+
+// heaviest is the profile with the rows that count, those of the maxPatterns pairs of
+// a loop and a group of objects that make most accesses.
+func (f *finder) heaviest() *profile.Profile {
+	type pair struct{ region, group int }
+	weight := make(map[pair]uint64)
+	of := func(r *profile.Row) pair { return pair{r.Region, f.of[f.p.Pages[r.Page].Object]} }
+	f.each(func(r *profile.Row) { weight[of(r)] += r.Count })
+	var order []pair
+	for k := range weight {
+		order = append(order, k)
+	}
+	slices.SortFunc(order, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a.group, b.group), cmp.Compare(a.region, b.region))
+	})
+	for _, k := range order[min(len(order), maxPatterns):] {
+		delete(weight, k)
+	}
+	q := *f.p
+	q.Rows = nil
+	for i := range f.p.Rows {
+		r := &f.p.Rows[i]
+		if _, in := weight[of(r)]; in && r.Level == profile.DRAM {
+			q.Rows = append(q.Rows, *r)
+		}
+	}
+	return &q
 }
 
 // each calls do for the rows that count.

@@ -159,7 +159,7 @@ func (x program) apply(t *testing.T, item *Item) program {
 	slices.SortStableFunc(changes, func(a, b Change) int { return b.From - a.From }) // from the end
 	for _, c := range changes {
 		switch {
-		case c.From == 0 && strings.HasPrefix(c.Where, "before "):
+		case c.From == 0 && strings.HasPrefix(c.Where, "before ") && x.compiler != "gfortran":
 			for i, l := range list {
 				if strings.HasPrefix(l, "int main(") {
 					list = slices.Insert(list, i+1+1, c.Text)
@@ -235,6 +235,30 @@ func TestSweeps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The same in Fortran, whose arrays stay as they are declared, with a descending sweep.
+func TestFortran(t *testing.T) {
+	if _, err := exec.LookPath("gfortran"); err != nil {
+		t.Skip(err)
+	}
+	x := program{compiler: "gfortran", source: filepath.Join("testdata", "sweeps.f90"), machine: "4x2"}
+	x.source, _ = filepath.Abs(x.source)
+	p, out := x.emulate(t)
+	_, a := advise(t, p)
+	item := a.only(t, Phases)
+	compare(t, a, "fortran.txt")
+	for i := range item.Changes {
+		c := &item.Changes[i]
+		switch at := strings.Index(c.Where, "module"); {
+		case at >= 0:
+			c.File, c.From = x.source, 5
+		case c.From == 0:
+			c.File, c.From = x.source, 46
+		}
+	}
+	item.Changes = append(item.Changes, Change{File: x.source, From: 2, Text: "use numaopt"})
+	x.keeps(t, a, item, out)
 }
 
 // Rows that are indexed by hand, and a parallel loop in a region around a serial one.

@@ -23,7 +23,7 @@ type family struct {
 	axes    []int   // ascending: two are block-exclusive, one is wise
 	extent  []int64 // along the axes
 	members []*member
-	loops   []*use // by accesses, most first
+	loops   []*use // as they are in the source
 	// other is the accesses of the loops to arrays that are not members and that they
 	// divide: in each phase another node uses their parts.
 	other float64
@@ -180,7 +180,10 @@ func (f *finder) family(g int) *family {
 			}
 		}
 	}
-	slices.SortStableFunc(x.loops, func(a, b *use) int { return cmp.Compare(b.accesses, a.accesses) })
+	slices.SortStableFunc(x.loops, func(a, b *use) int {
+		r, q := &f.p.Regions[a.region], &f.p.Regions[b.region]
+		return cmp.Or(cmp.Compare(r.File, q.File), cmp.Compare(r.Line, q.Line))
+	})
 	for _, m := range x.members {
 		if m.padded && (x.language() != C || m.unnamed) {
 			x.unpad(m) // the array cannot be declared anew over its name

@@ -255,40 +255,38 @@ func (n *nest) permutedC(inverse bool, nodes []int, p int) string {
 func (n *nest) permutedFortran(inverse bool, nodes []int, p int) string {
 	l := n.par
 	x := newNames(n.file.code[l.head:l.after], l.Var, "t")
-	var b strings.Builder
-	add := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	add("block")
-	add("  use numaopt")
-	add("  use omp_lib")
 	private := []string{x.par0, x.par1, l.Var}
-	thread, declared := "omp_get_thread_num()", []string{x.par0, x.par1}
+	thread, own := "omp_get_thread_num()", []string{x.par0, x.par1}
 	if len(nodes) > 0 {
-		add("  integer, parameter :: of_node(0:%d) = [%s]", len(nodes)-1, commas(nodes))
-		private, declared = append(private, "thread", "each"), append(declared, "thread", "each")
+		private, own = append(private, "thread", "each"), append(own, "thread", "each")
 		thread = "of_node(thread / each) * each + mod(thread, each)"
 	}
-	add("  integer :: %s", strings.Join(declared, ", "))
+	b := &lines{unit: "  "}
+	b.blockFortran(own)
+	if len(nodes) > 0 {
+		b.add("integer, parameter :: of_node(0:%d) = [%s]", len(nodes)-1, commas(nodes))
+	}
 	if n.team {
-		add("  !$omp parallel %s", privateClause(n.clauses, private))
+		b.add("!$omp parallel %s", privateClause(n.clauses, private))
 	}
 	if len(nodes) > 0 {
-		add("  thread = omp_get_thread_num()")
-		add("  each = omp_get_num_threads() / %d", p)
+		b.add("thread = omp_get_thread_num()")
+		b.add("each = omp_get_num_threads() / %d", p)
 	}
-	add("  call %s(%s, %s, %s, omp_get_num_threads(), %s, %s)", static(inverse), l.Lo, l.Hi, thread, x.par0, x.par1)
+	b.add("call %s(%s, %s, %s, omp_get_num_threads(), %s, %s)", static(inverse), l.Lo, l.Hi, thread, x.par0, x.par1)
 	if l.Down {
-		add("  do %s = %s, %s, -1", l.Var, x.par1, x.par0)
+		b.add("do %s = %s, %s, -1", l.Var, x.par1, x.par0)
 	} else {
-		add("  do %s = %s, %s", l.Var, x.par0, x.par1)
+		b.add("do %s = %s, %s", l.Var, x.par0, x.par1)
 	}
-	add("%s", strings.Trim(n.file.text[l.start:l.end], "\r\n"))
-	add("  end do")
+	b.raw(n.file.text[l.start:l.end])
+	b.add("end do")
 	if n.team {
-		add("  !$omp end parallel")
+		b.add("!$omp end parallel")
 	} else {
-		add("  !$omp barrier")
+		b.add("!$omp barrier")
 	}
-	add("end block")
+	b.close("end block")
 	return b.String()
 }
 

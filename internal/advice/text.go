@@ -156,7 +156,7 @@ func (x *family) nameNotes(item *Item) {
 	}
 }
 
-// where is the file whose loops use the members most.
+// where is the file of the first of the loops.
 func (x *family) where() string {
 	for _, u := range x.loops {
 		if r := &x.f.p.Regions[u.region]; r.File != "" {
@@ -451,17 +451,27 @@ func (x *family) skeletonC(u *use, m *member) string {
 	return b.String()
 }
 
-// lines is text with an indentation.
+// lines is text with an indentation, by tabs or else by unit.
 type lines struct {
 	strings.Builder
 	depth int
+	unit  string
+}
+
+// indent is that of the next line, by steps further in.
+func (b *lines) indent(by int) string {
+	unit := b.unit
+	if unit == "" {
+		unit = "\t"
+	}
+	return strings.Repeat(unit, b.depth+by)
 }
 
 func (b *lines) add(format string, args ...any) {
 	if len(args) > 0 {
 		format = fmt.Sprintf(format, args...)
 	}
-	b.WriteString(strings.Repeat("\t", b.depth) + format + "\n")
+	b.WriteString(b.indent(0) + format + "\n")
 }
 
 func (b *lines) open(format string, args ...any) {
@@ -508,7 +518,7 @@ func (b *lines) raw(text string) {
 		rest := strings.TrimLeft(l, " \t")
 		indent := len(l) - len(rest)
 		if rest != "" && !strings.HasPrefix(rest, "#") {
-			rest = strings.Repeat("\t", b.depth+1) + l[min(shortest, indent):]
+			rest = b.indent(1) + l[min(shortest, indent):]
 		}
 		b.WriteString(strings.TrimRight(rest, " \t\r") + "\n")
 	}
@@ -535,6 +545,7 @@ func (x *family) declareFortran(item *Item) {
 	begin.WriteString("end block\n")
 	item.Changes = append(item.Changes, Change{Where: "in a module of " + path.Base(x.where()), Text: declarations.String()}, x.made(begin.String()))
 	x.nameNotes(item)
+	item.Notes = append(item.Notes, "Indices are taken to begin at 1: those of an array with another lower bound are to be shifted.")
 }
 
 // loopFortran is a loop in Fortran that follows the distribution.
@@ -545,72 +556,79 @@ func (x *family) loopFortran(u *use, m *member) string {
 		top = n.ser
 	}
 	names := newNames(n.file.code[top.head:top.after], n.par.Var, serialName(n))
-	body := func(from, to int) string { return strings.Trim(n.file.text[from:to], "\r\n") }
 	do := func(l *loop, from, to string) string {
 		if l.Down {
 			return fmt.Sprintf("do %s = %s, %s, -1", l.Var, to, from)
 		}
 		return fmt.Sprintf("do %s = %s, %s", l.Var, from, to)
 	}
-	var b strings.Builder
-	add := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	add("block")
-	add("  use numaopt")
-	add("  use omp_lib")
-	private := []string{names.phase, names.part, names.par0, names.par1, n.par.Var}
-	if n.ser != nil {
-		private = append(private, names.ser0, names.ser1, n.ser.Var)
-	}
-	add("  integer :: %s", strings.Join(slices.DeleteFunc(slices.Clone(private), func(v string) bool {
-		return v == n.par.Var || v == serialName(n)
-	}), ", "))
-	if n.team {
-		add("  !$omp parallel %s", privateClause(n.clauses, private))
-	}
+	own := []string{names.phase, names.part, names.par0, names.par1}
+	private := append(slices.Clone(own), n.par.Var)
 	begin, end, step := "0", fmt.Sprintf("numaopt_phases(%s) - 1", m.dist()), ""
-	if n.ser != nil && n.ser.Down {
-		begin, end, step = end, begin, ", -1"
-	}
-	add("  do %s = %s, %s%s", names.phase, begin, end, step)
 	if n.ser != nil {
-		add("    call numaopt_phase(%s, NUMAOPT_%s, %s, %s, %s, %s, %s)", m.dist(), axisName[u.axis], names.phase, n.ser.Lo, n.ser.Hi, names.ser0, names.ser1)
+		own = append(own, names.ser0, names.ser1)
+		private = append(slices.Clone(own), n.par.Var, n.ser.Var)
+		if n.ser.Down {
+			begin, end, step = end, begin, ", -1"
+		}
+	}
+	b := &lines{unit: "  "}
+	b.blockFortran(own)
+	if n.team {
+		b.add("!$omp parallel %s", privateClause(n.clauses, private))
+	}
+	b.open("do %s = %s, %s%s", names.phase, begin, end, step)
+	if n.ser != nil {
+		b.add("call numaopt_phase(%s, NUMAOPT_%s, %s, %s, %s, %s, %s)", m.dist(), axisName[u.axis], names.phase, n.ser.Lo, n.ser.Hi, names.ser0, names.ser1)
 	}
 	around := n.outer && !n.apart
 	if around {
-		add("    %s", do(n.ser, names.ser0, names.ser1))
+		b.open("%s", do(n.ser, names.ser0, names.ser1))
 	}
-	add("    %s = 0", names.part)
-	add("    do while (numaopt_part(%s, NUMAOPT_%s, %s, %s, %s, &", m.dist(), axisName[u.axis], names.phase, n.par.Lo, n.par.Hi)
-	add("        omp_get_thread_num(), omp_get_num_threads(), %s, %s, %s))", names.part, names.par0, names.par1)
+	b.partsFortran(names, m.dist(), u.axis, n.par.Lo, n.par.Hi)
 	if n.outer && !around {
-		add("      %s", do(n.ser, names.ser0, names.ser1))
+		b.open("%s", do(n.ser, names.ser0, names.ser1))
 	}
-	add("      %s", do(n.par, names.par0, names.par1))
+	b.add("%s", do(n.par, names.par0, names.par1))
 	if n.ser == nil || n.outer {
-		add("%s", body(n.par.start, n.par.end))
+		b.raw(n.file.text[n.par.start:n.par.end])
 	} else {
-		if text := body(n.par.start, n.ser.head); strings.TrimSpace(text) != "" {
-			add("%s", text)
-		}
-		add("        %s", do(n.ser, names.ser0, names.ser1))
-		add("%s", body(n.ser.start, n.par.end))
+		head := n.file.text[n.ser.head:n.ser.start]
+		indent := head[:len(head)-len(strings.TrimLeft(head, " \t"))]
+		b.raw(n.file.text[n.par.start:n.ser.head] + indent + do(n.ser, names.ser0, names.ser1) + "\n" + n.file.text[n.ser.start:n.par.end])
 	}
-	add("      end do")
+	b.add("end do")
 	if n.outer && !around {
-		add("      end do")
+		b.close("end do")
 	}
-	add("      %s = %s + 1", names.part, names.part)
-	add("    end do")
-	add("    !$omp barrier")
+	b.add("%[1]s = %[1]s + 1", names.part)
+	b.close("end do")
+	b.add("!$omp barrier")
 	if around {
-		add("    end do")
+		b.close("end do")
 	}
-	add("  end do")
+	b.close("end do")
 	if n.team {
-		add("  !$omp end parallel")
+		b.add("!$omp end parallel")
 	}
-	add("end block")
+	b.close("end block")
 	return b.String()
+}
+
+// blockFortran begins a block with integers of its own.
+func (b *lines) blockFortran(own []string) {
+	b.open("block")
+	b.add("use numaopt")
+	b.add("use omp_lib")
+	b.add("integer :: %s", strings.Join(own, ", "))
+}
+
+// partsFortran begins the loop over a thread's parts.
+func (b *lines) partsFortran(n names, dist string, axis int, lo, hi string) {
+	b.add("%s = 0", n.part)
+	b.add("do while (numaopt_part(%s, NUMAOPT_%s, %s, %s, %s, &", dist, axisName[axis], n.phase, lo, hi)
+	b.depth++
+	b.add("  omp_get_thread_num(), omp_get_num_threads(), %s, %s, %s))", n.part, n.par0, n.par1)
 }
 
 var privateText = regexp.MustCompile(`\bprivate\s*\(([^()]*)\)`)
@@ -634,29 +652,24 @@ func (x *family) skeletonFortran(u *use, m *member) string {
 	s := x.serial(u)
 	p := strings.ToLower(axisName[u.axis])
 	names := newNames("", p, strings.ToLower(axisName[max(s, 0)]))
-	var b strings.Builder
-	add := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	add("block")
-	add("  use numaopt")
-	add("  use omp_lib")
-	add("  integer :: %s, %s, %s, %s, %s, %s", names.phase, names.part, names.par0, names.par1, names.ser0, names.ser1)
-	add("  !$omp parallel private(%s, %s, %s, %s, %s, %s)", names.phase, names.part, names.par0, names.par1, names.ser0, names.ser1)
-	add("  do %s = 0, numaopt_phases(%s) - 1", names.phase, m.dist())
+	own := []string{names.phase, names.part, names.par0, names.par1, names.ser0, names.ser1}
+	b := &lines{unit: "  "}
+	b.blockFortran(own)
+	b.add("!$omp parallel private(%s)", strings.Join(own, ", "))
+	b.open("do %s = 0, numaopt_phases(%s) - 1", names.phase, m.dist())
 	if s >= 0 {
-		add("    call numaopt_phase(%s, NUMAOPT_%s, %s, 1, %d, %s, %s)", m.dist(), axisName[u.axis], names.phase, m.layout.extent[s], names.ser0, names.ser1)
+		b.add("call numaopt_phase(%s, NUMAOPT_%s, %s, 1, %d, %s, %s)", m.dist(), axisName[u.axis], names.phase, m.layout.extent[s], names.ser0, names.ser1)
 	}
-	add("    %s = 0", names.part)
-	add("    do while (numaopt_part(%s, NUMAOPT_%s, %s, 1, %d, &", m.dist(), axisName[u.axis], names.phase, m.layout.extent[u.axis])
-	add("        omp_get_thread_num(), omp_get_num_threads(), %s, %s, %s))", names.part, names.par0, names.par1)
-	add("      ! the body, for indices %s to %s along %s", names.par0, names.par1, axisName[u.axis])
+	b.partsFortran(names, m.dist(), u.axis, "1", fmt.Sprint(m.layout.extent[u.axis]))
+	b.add("! the body, for indices %s to %s along %s", names.par0, names.par1, axisName[u.axis])
 	if s >= 0 {
-		add("      ! and %s to %s along %s", names.ser0, names.ser1, axisName[s])
+		b.add("! and %s to %s along %s", names.ser0, names.ser1, axisName[s])
 	}
-	add("      %s = %s + 1", names.part, names.part)
-	add("    end do")
-	add("    !$omp barrier")
-	add("  end do")
-	add("  !$omp end parallel")
-	add("end block")
+	b.add("%[1]s = %[1]s + 1", names.part)
+	b.close("end do")
+	b.add("!$omp barrier")
+	b.close("end do")
+	b.add("!$omp end parallel")
+	b.close("end block")
 	return b.String()
 }
