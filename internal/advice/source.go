@@ -190,8 +190,8 @@ func lineEnd(text string, i int, continued bool) int {
 	return i
 }
 
-// matching is the index of the bracket that closes the one at i; the end of code
-// where none does.
+// matching is the index of the bracket that closes the one at i; len(code) where none
+// does.
 func matching(code string, i int) int {
 	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}[code[i]]
 	depth := 0
@@ -205,7 +205,7 @@ func matching(code string, i int) int {
 			}
 		}
 	}
-	return len(code) - 1
+	return len(code)
 }
 
 var (
@@ -224,6 +224,9 @@ func (f *file) parseC() {
 	for _, m := range keywordC.FindAllStringIndex(f.code, -1) {
 		open := m[1] - 1
 		closing := matching(f.code, open)
+		if closing == len(f.code) {
+			break // unfinished
+		}
 		l := &loop{head: m[0], start: closing + 1, directive: m[0], Line: f.line(m[0])}
 		l.after = statementEnd(f.code, l.start)
 		l.end = l.after
@@ -259,14 +262,14 @@ func statementEnd(code string, i int) int {
 		return len(code)
 	}
 	if code[i] == '{' {
-		return matching(code, i) + 1
+		return min(matching(code, i)+1, len(code))
 	}
 	if m := compound.FindString(code[i:]); m != "" {
 		open := strings.IndexByte(code[i:], '(')
 		if open < 0 {
 			return len(code)
 		}
-		end := statementEnd(code, matching(code, i+open)+1)
+		end := statementEnd(code, min(matching(code, i+open)+1, len(code)))
 		rest := strings.TrimLeft(code[end:], " \t\r\n")
 		if m == "if" && strings.HasPrefix(rest, "else") {
 			return statementEnd(code, len(code)-len(rest)+len("else"))
@@ -280,7 +283,7 @@ func statementEnd(code string, i int) int {
 		case '{':
 			block := strings.HasSuffix(strings.TrimRight(code[:i], " \t\r\n"), ")") // after a macro that is a loop
 			if i = matching(code, i); block {
-				return i + 1
+				return min(i+1, len(code))
 			}
 		case ';':
 			return i + 1
@@ -383,6 +386,9 @@ func (f *file) subscripts(code, name string) (uses [][]string) {
 			}
 			i = len(code) - len(rest)
 			end := matching(code, i)
+			if end == len(code) {
+				break
+			}
 			list = append(list, strings.TrimSpace(code[i+1:end]))
 			i = end + 1
 		}

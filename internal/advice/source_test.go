@@ -163,3 +163,31 @@ func TestPlusOne(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a file holds, loops lie within it, and in each other.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"for (", "for (int i = 0; i < n; i++", "#pragma omp parallel for\nfor (i = 0; i < n; i++) a[i * n + j", "if (x) else", "do i = 1, 2\nend do", "!$omp parallel do &\n!$omp x\ndo i = n, 1, -1\n", "f() {", "#pragma omp for\\"} {
+		f.Add(text, true)
+		f.Add(text, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, fortran bool) {
+		name := "a.c"
+		if fortran {
+			name = "a.f90"
+		}
+		x := parse(name, text)
+		if len(x.code) != len(text) {
+			t.Fatalf("%d bytes of code for %d of text", len(x.code), len(text))
+		}
+		for _, l := range x.loops {
+			if l.directive > l.head || l.head > l.start || l.start > l.end || l.end > l.after || l.after > len(text) {
+				t.Fatalf("loop %+v of %d bytes", l, len(text))
+			}
+			x.subscripts(x.code[l.start:l.end], "a")
+		}
+		for line := range len(x.lines) + 2 {
+			x.at(line)
+			x.region(line)
+		}
+	})
+}
