@@ -294,6 +294,26 @@ func TestBT(t *testing.T) {
 	compare(t, a, "bt.txt")
 }
 
+// A sweep that reads beside its own part needs the barrier after each row.
+func TestDiagonal(t *testing.T) {
+	x := program{compiler: "clang", source: filepath.Join("testdata", "diagonal.c"), machine: "4x2"}
+	x.source, _ = filepath.Abs(x.source)
+	p, out := x.emulate(t)
+	_, a := advise(t, p)
+	item := a.only(t, Phases)
+	x.keeps(t, a, item, out)
+	compare(t, a, "diagonal.txt")
+}
+
+// A Fourier transform needs whole lines along either axis: phases cannot cut them.
+func TestWholeLines(t *testing.T) {
+	x := program{compiler: "gcc", source: source("ft"), flags: []string{"-DLOGN=6"}, args: []string{"1"}, machine: "4x2"}
+	p, _ := x.emulate(t)
+	if _, a := advise(t, p); len(a.Items) > 0 {
+		t.Errorf("%s", printed(t, a))
+	}
+}
+
 // gcc fetches one thread number for all loops of a parallel region, so the descending
 // sweep cannot be told apart; and another that its code does not allow.
 func TestSchedules(t *testing.T) {

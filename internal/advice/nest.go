@@ -206,12 +206,12 @@ func (n *nest) only(l, inner *loop) bool {
 // reaches reads how far the loop reaches along the serial axis, and whether its
 // iterations are apart.
 func (x *family) reaches(u *use, n *nest, axis int) {
-	n.apart = true
 	top := n.par
 	if n.ser.head < top.head {
 		top = n.ser
 	}
 	code := n.file.code[top.start:top.end]
+	n.apart = !n.beside(code)
 	for i, m := range x.members {
 		uses := n.file.subscripts(code, m.name)
 		if len(uses) == 0 {
@@ -240,6 +240,16 @@ func (x *family) reaches(u *use, n *nest, axis int) {
 			u.reach[i] = reach{rows: high - low}
 		}
 	}
+}
+
+// beside reports whether a subscript of any array in code is beside the iteration of
+// par: "y + 1".
+func (n *nest) beside(code string) bool {
+	brackets := `\[[^\[\]]*\b%s\s*[-+][^\[\]]*\]`
+	if n.file.language == Fortran {
+		brackets = `\([^()]*\b%s\s*[-+][^()]*\)`
+	}
+	return regexp.MustCompile(fmt.Sprintf(brackets, n.par.Var)).MatchString(code)
 }
 
 // offset is k for the subscripts "v + k", "v - k" and "v"; ok is false for others.

@@ -145,11 +145,11 @@ func (f *finder) replicateText(item *Item, g int) {
 	b = lines{}
 	b.open("for (int n = 0; n < numaopt_nodes(); n++) {")
 	b.add("numaopt_dist d = numaopt_bind(%d, n);", o.Bytes)
-	b.add("%s_of[n] = numaopt_alloc(&d, NULL);", name)
+	b.add("%[1]s_of[n] = (__typeof__(%[1]s_of[n]))numaopt_alloc(&d, NULL);", name)
 	b.add("memcpy(%[1]s_of[n], %[1]s, %[2]d);", name, o.Bytes)
 	b.close("}")
 	item.Changes = append(item.Changes, Change{Where: "once it is filled", Text: b.String()},
-		Change{Where: "in the parallel region of " + strings.Join(item.Loops, ", "), Text: fmt.Sprintf("const __typeof__(%[1]s[0]) *%[1]s = %[1]s_of[numaopt_node()]; // once a thread\n",
+		Change{Where: "in the parallel region of " + strings.Join(item.Loops, ", "), Text: fmt.Sprintf("__typeof__(%[1]s[0]) *%[1]s = %[1]s_of[numaopt_node()]; // once a thread\n",
 			name)})
 }
 

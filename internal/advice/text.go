@@ -72,7 +72,10 @@ func (x *family) respect(u *use) string {
 	default:
 		text = fmt.Sprintf("%s: %s (%s) is swept %s and reaches %d beyond: the phases go %s, and the barrier after each carries the dependence.", name, ser.Var, axisName[s], way, rows, order)
 	}
-	if u.nest.outer && !u.nest.apart {
+	switch {
+	case u.nest.outer && u.nest.apart:
+		text += fmt.Sprintf(" There is no barrier after each %s any more: check that what it calls reads nothing along %s that another thread writes.", ser.Var, u.nest.par.Var)
+	case u.nest.outer:
 		text += fmt.Sprintf(" It may also read along %s, so the barrier after each %s stays.", u.nest.par.Var, ser.Var)
 	}
 	return text
@@ -500,7 +503,7 @@ func (b *lines) body(header, text string) {
 		return
 	}
 	b.add("%s {", header)
-	b.raw(inner[1 : len(inner)-1])
+	b.raw(strings.TrimRight(inner[1:len(inner)-1], " \t\r\n"))
 	b.add("}")
 }
 
