@@ -22,5 +22,6 @@ var Rows = [][]string{
 	{"shape"},
 	{"classify", "lab"},
 	{"planner", "check", "doctor"},
+	{"advice"},
 	{"report"},
 }

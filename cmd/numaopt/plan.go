@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime/debug"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"numaopt/internal/advice"
 	"numaopt/internal/bounds"
 	"numaopt/internal/ident"
 	"numaopt/internal/plan"
@@ -29,6 +31,9 @@ type planOptions struct {
 	output  string   // file name; "" or "-" is stdout
 	schema  bool
 	explain bool
+	advice  bool
+	format  string   // of the advice: "text" or "json"
+	shapes  []string // see shape.Parse
 	// barriers says that barriers free the loops of a region from each other.
 	barriers bool
 	planner  planner.Options
@@ -58,6 +63,15 @@ A plan is a YAML file to be read, reviewed in a diff, and edited; each entry say
 why it is there and what it is predicted to change. What no placement can help is
 said in its notes.
 
+Where pages and schedules leave accesses remote because the source is what it is,
+--advice prints the change: for the program's own loops, with their lines, variables
+and bounds, by numaopt.h (CGO'12, fig. 13 and 14), with the dependence it must
+respect and the remote percentage it is predicted to leave. Objects that want a copy
+on each node, that share pages, or that are to be initialised in parallel are among
+it. It goes to stdout; the plan is then written only with -o FILE. The loops are
+read from the source files that the profile names, and the arrays behind objects
+from the debug information, or --shape.
+
 Programs that hand out work at run time (thread pools, job queues) use other pages
 from other nodes in each run. Given further profiles, plan measures what repeats and
 places only that; from one profile it has to guess. They must be of other runs of
@@ -70,6 +84,8 @@ one of which most pages have none is warned of.
   numaopt plan app.nprof --only solve -o app.plan.yaml   # for the computation, not its set-up
   numaopt plan app.nprof app-2.nprof -o app.plan.yaml    # place what is the same in two runs
   numaopt plan app.nprof --no-schedules > app.plan.yaml  # pages only
+  numaopt plan app.nprof --advice                        # what to change in the source
+  numaopt plan app.nprof --advice --format json | jq .remote_dram_pct_source_change
   numaopt plan app.nprof --explain > app.plan.yaml       # a line for every object and loop on stderr`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -83,6 +99,12 @@ one of which most pages have none is warned of.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				opt.profile, opt.again = args[0], args[1:]
+			}
+			if opt.format != "text" && opt.format != "json" {
+				return usagef("--format %s: not text or json", opt.format)
+			}
+			if opt.format == "json" && !opt.advice {
+				return usagef("--format json is for --advice; a plan is YAML")
 			}
 			if opt.barriers {
 				opt.planner.Apart = func(int) bool { return true }
@@ -100,6 +122,9 @@ one of which most pages have none is warned of.
 	f.BoolVar(&opt.planner.NoSchedules, "no-schedules", false, "place pages only, and leave all loops as OpenMP makes them")
 	f.BoolVar(&opt.barriers, "across-barriers", false, "loops of one parallel region may get different schedules where a barrier separates them: no thread keeps data of its own (threadprivate, on its stack, by its number) from one to the next")
 	f.BoolVar(&opt.explain, "explain", false, "say for every object and loop what was decided and why, on stderr")
+	f.BoolVar(&opt.advice, "advice", false, "print what to change in the source where no plan helps")
+	f.StringVar(&opt.format, "format", "text", "of the advice: `text` or json")
+	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of plans and exit")
 	return cmd
 }
@@ -128,14 +153,38 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
-	if err := writePlan(std, opt.output, r.Plan); err != nil {
-		return err
+	a, newer := &advice.Advice{}, []string(nil)
+	if quick := len(p.Rows) <= quickRows; quick || opt.advice || opt.explain {
+		if a, newer, err = findAdvice(p, r, opt); err != nil {
+			return fmt.Errorf("plan for %s: %w", opt.profile, err)
+		}
+	} else {
+		fmt.Fprintln(std.err, "the profile is large: whether a change of the source would help is looked at with --advice")
+	}
+	if a.Better() && !a.Assumed {
+		r.Plan.Predict.Source = math.Round(100*a.Source) / 100
+	}
+	if !opt.advice || opt.output != "" && opt.output != "-" {
+		if err := writePlan(std, opt.output, r.Plan); err != nil {
+			return err
+		}
 	}
 	if opt.explain {
 		explainPlan(std.err, r)
+		explainAdvice(std.err, a)
 	}
-	return summarizePlan(std.err, opt.output, r)
+	if err := summarizePlan(std.err, opt.output, r, withSource(a)); err != nil || !opt.advice {
+		return err
+	}
+	for _, file := range newer {
+		fmt.Fprintf(std.err, "warning: %s was changed after the profiled run, so that its lines may be others\n", file)
+	}
+	return printAdvice(std, opt.format, a)
 }
+
+// quickRows is the most rows of a profile for which changes of the source are looked
+// for unasked: most often less than a second.
+const quickRows = 500_000
 
 // refusals says of loops why they must stay static, by region: gcc asks for the
 // thread number once for all that an outlined function does with it, and only its
@@ -226,7 +275,7 @@ func writePlan(std *stdio, path string, p *plan.Plan) error {
 
 // summarizePlan says on stderr what the plan is predicted to change, what to
 // mistrust in it, and what to do next.
-func summarizePlan(w io.Writer, path string, r *planner.Result) error {
+func summarizePlan(w io.Writer, path string, r *planner.Result, source string) error {
 	var b strings.Builder
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", warning)
@@ -242,6 +291,7 @@ func summarizePlan(w io.Writer, path string, r *planner.Result) error {
 	fmt.Fprintf(&b, "remote %s %s -> %s predicted (%s%s with every page on its best node), controller imbalance %.2f -> %.2f, %s%s\n", what,
 		units.FormatPercent(r.Before.RemotePct()), units.FormatPercent(r.After.RemotePct()), alone, units.FormatPercent(r.Best.RemotePct()),
 		r.Before.Imbalance(), r.After.Imbalance(), plural(len(r.Plan.Objects), "entry", "entries"), loops)
+	b.WriteString(source)
 	for _, note := range r.Plan.Notes[len(r.Warnings):] {
 		fmt.Fprintf(&b, "note: %s\n", note)
 	}

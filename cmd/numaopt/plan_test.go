@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -136,6 +137,46 @@ func TestPlanSchedules(t *testing.T) {
 	}
 	if _, out, _ = planCase(t, p2, "--across-barriers"); !strings.Contains(out, "loops:") {
 		t.Errorf("across barriers:\n%s", out)
+	}
+}
+
+// TestPlanAdvice: advice goes to stdout, and the plan only to a file.
+func TestPlanAdvice(t *testing.T) {
+	table := func() *profile.Profile {
+		return profiletest.Draw(2, 1, "table heap: "+strings.Repeat("0!64 900 900 | ", 7)+"0!64 900 900")
+	}
+	code, out, errs := planCase(t, table(), "--advice", "--explain")
+	if code != 0 || !strings.HasPrefix(out, "The plan alone leaves 48.3 %") || !strings.Contains(out, "A copy a node of table") || strings.Contains(out, "numaopt-plan") {
+		t.Errorf("exit status %d\n%s%s", code, out, errs)
+	}
+	for _, want := range []string{"with the source changed as plan --advice prints: 0.0 % predicted\n", "change of the source  remote  saves  for", "replicate"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("stderr has no %q:\n%s", want, errs)
+		}
+	}
+	if _, out, _ = planCase(t, table()); !strings.Contains(out, "numaopt-plan: 1") {
+		t.Errorf("the plan:\n%s", out)
+	}
+	file := filepath.Join(t.TempDir(), "app.plan.yaml")
+	_, out, _ = planCase(t, table(), "--advice", "--format", "json", "-o", file)
+	var a struct {
+		Automatic float64 `json:"remote_dram_pct_automatic"`
+		Source    float64 `json:"remote_dram_pct_source_change"`
+		Advice    []struct{ Kind string }
+	}
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Automatic < 48 || a.Source > 1 || len(a.Advice) != 1 || a.Advice[0].Kind != "replicate" {
+		t.Errorf("%v, %+v in\n%s", err, a, out)
+	}
+	if _, err := plan.ReadFile(file); err != nil {
+		t.Error(err)
+	}
+	if _, out, _ = planCase(t, serialInit(), "--advice"); !strings.HasPrefix(out, "No change of the source would save a point beyond the plan") {
+		t.Errorf("a program that a plan serves:\n%s", out)
+	}
+	for _, args := range [][]string{{"--format", "json"}, {"--advice", "--format", "xml"}, {"--shape", "nobody=3:8"}, {"--shape", "table"}} {
+		if code, _, errs := planCase(t, table(), args...); code != exitUsage || !strings.Contains(errs, args[len(args)-2]) {
+			t.Errorf("%v: exit status %d, %s", args, code, errs)
+		}
 	}
 }
 

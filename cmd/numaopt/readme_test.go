@@ -27,12 +27,14 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, bin := t.TempDir(), t.TempDir()
-	source, err := os.ReadFile(filepath.Join(programs.Root(), "testdata", "programs", "serial-init", "serial-init.c"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "app.c"), source, 0o644); err != nil {
-		t.Fatal(err)
+	for program, name := range map[string]string{"serial-init": "app.c", "sweeps": "sweeps.c"} {
+		source, err := os.ReadFile(filepath.Join(programs.Root(), "testdata", "programs", program, program+".c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), source, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	build := exec.Command("go", "build", "-o", bin, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

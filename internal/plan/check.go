@@ -162,7 +162,7 @@ func (f *From) check() error {
 }
 
 func (p Predict) check() error {
-	for _, v := range []float64{p.RemoteBefore, p.RemoteAfter, p.PagesOnly} {
+	for _, v := range []float64{p.RemoteBefore, p.RemoteAfter, p.PagesOnly, p.Source} {
 		if !(v >= 0 && v <= 100) {
 			return fmt.Errorf("predicted %v %% is not from 0 to 100", v)
 		}

@@ -19,7 +19,7 @@ func whole() *Plan {
 		Version: Version,
 		From: From{Command: []string{"./app", "-n", "100", "a: b", "*x", ""}, Topology: "4x2", Nodes: 4,
 			Only: []string{"solve", "grid.c:42"}, Profile: "f00d", Again: []string{"beef", "cafe"}},
-		Predict: Predict{RemoteBefore: 74.91, RemoteAfter: 1.5, PagesOnly: 24.25},
+		Predict: Predict{RemoteBefore: 74.91, RemoteAfter: 1.5, PagesOnly: 24.25, Source: 0.75},
 		Threads: Threads{Bind: "compact"},
 		Objects: []Entry{{
 			Name: "grid.c:42 (init_grid)", Kind: "heap", Bytes: 64 << 20,
@@ -145,7 +145,7 @@ func TestReadErrors(t *testing.T) {
 		{"bad block", edit("block: 8KiB", "block: 5000"), "not a multiple of the page"},
 		{"same twice", edit("first: 2", "first: 1"), "an entry above it (rows.c:7 (main)) places the same memory"},
 		{"other policy's field", edit("policy: x-wise", "policy: x-wise\n    node: 1"), `policy "x-wise" has no node`},
-		{"duplicate key", edit("threads:", "threads:\n  bind: none\nthreads:"), "line 20: "},
+		{"duplicate key", edit("threads:", "threads:\n  bind: none\nthreads:"), "line 21: "},
 		{"tab", edit("threads:", "\tthreads:"), "line "},
 		{"unknown schedule", edit("schedule: static-inverse", "schedule: backwards"), `loop 1 (lu.c:88 (blts)): schedule "backwards" is not static-inverse, nodes or block-exclusive`},
 		{"no call site", edit("offset: 0x1500", "offset: 0"), "loop 2 (lu.c:95 (blts)): no offset"},

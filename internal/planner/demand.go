@@ -14,7 +14,8 @@ import (
 type demand struct {
 	p   *profile.Profile
 	opt Options
-	n   int // nodes
+	n   int    // nodes
+	in  []bool // regions of Options.Only; nil is all
 	// table is the one in force: to choose by, then to predict by, see count.
 	*table
 	// expected divides all that is chance among the nodes; same counts what is
@@ -85,7 +86,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), byObject: make([][]int, len(p.Objects))}
+	d := &demand{p: p, opt: opt, n: len(p.Run.Topology.Nodes), in: in, byObject: make([][]int, len(p.Objects))}
 	for _, node := range p.Run.Topology.Nodes {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}

@@ -22,6 +22,8 @@ type LoopDecision struct {
 	// plan.Loop.Nodes, or "block-exclusive", these and plan.Loop.Step. Reason says why: what it and others would leave remote,
 	// in points of all accesses, of those to the pages that permutable loops use.
 	Schedule, Reason string
+	// Refused is why its schedule cannot be changed in this binary; empty if it can.
+	Refused string
 }
 
 // scheduled plans the loops as well as the pages, for which Options speaks and which
@@ -211,7 +213,7 @@ func (d *demand) loopDecisions(groups []group) []LoopDecision {
 	var list []LoopDecision
 	for i := range d.p.Regions {
 		if r := &d.p.Regions[i]; worksharing(d.p, r) {
-			list = append(list, LoopDecision{Region: i, Name: r.Name, Schedule: schedule{}.String(), Reason: d.loops.why[i]})
+			list = append(list, LoopDecision{Region: i, Name: r.Name, Schedule: schedule{}.String(), Reason: d.loops.why[i], Refused: d.loops.why[i]})
 			at[i] = len(list)
 			if g := d.loops.of[i]; g >= 0 && d.verdict != nil {
 				list[len(list)-1].Reason = d.verdict[g]

@@ -158,6 +158,8 @@ type Result struct {
 	Decisions []Decision
 	// Loops is one for each worksharing loop, by accesses, most first.
 	Loops []LoopDecision
+	// Outcome is the profile's table under the plan.
+	Outcome *Outcome
 	// Warnings say how far to trust the plan.
 	Warnings []string
 }
@@ -230,6 +232,7 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	d.predict(groups)
 	r.After, r.Best = d.split(groups, false), d.split(nil, true)
 	r.Loops = d.loopDecisions(groups)
+	r.Outcome = d.outcome(groups)
 	r.Plan = &plan.Plan{
 		Version: plan.Version,
 		From: plan.From{

@@ -226,6 +226,8 @@ func (d *debugInfo) lines(u *unit) {
 // those of code that the linker dropped start at 0 or all ones.
 func (u *unit) readRows(r *dwarf.LineReader) {
 	files := make(map[*dwarf.LineFile]int)
+	// clang gives sources in a folder below it by that folder alone.
+	built, _ := u.root.Val(dwarf.AttrCompDir).(string)
 	name := func() {
 		for i, f := range r.Files() {
 			if i < len(u.files) {
@@ -234,6 +236,9 @@ func (u *unit) readRows(r *dwarf.LineReader) {
 			path := ""
 			if f != nil {
 				path = filepath.Clean(f.Name)
+				if !filepath.IsAbs(path) {
+					path = filepath.Join(built, path)
+				}
 				files[f] = i
 			}
 			u.files = append(u.files, path)

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"numaopt/internal/advice"
+	"numaopt/internal/planner"
+	"numaopt/internal/profile"
+	"numaopt/internal/shape"
+	"numaopt/internal/symbol"
+	"numaopt/internal/units"
+)
+
+// findAdvice is the changes of the source for the plan r of p, and the source files
+// that are newer than the profiled run.
+func findAdvice(p *profile.Profile, r *planner.Result, opt planOptions) (a *advice.Advice, newer []string, err error) {
+	shapes, err := shape.Find(p, &symbol.Table{}, opt.shapes)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err = advice.Find(p, r, advice.Options{Planner: opt.planner, Shapes: shapes, MinSave: advice.DefaultMinSave,
+		Read: func(file string) []byte {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil
+			}
+			if info, err := os.Stat(file); err == nil && info.ModTime().After(p.Run.Start) {
+				newer = append(newer, file)
+			}
+			return text
+		}})
+	return a, newer, err
+}
+
+// printAdvice writes a to stdout.
+func printAdvice(std *stdio, format string, a *advice.Advice) error {
+	var b strings.Builder // one write, so that a broken pipe is met once
+	if format == "json" {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(a); err != nil {
+			return err
+		}
+	} else if err := advice.Write(&b, a); err != nil {
+		return err
+	}
+	_, err := io.WriteString(std.out, b.String())
+	return err
+}
+
+// explainAdvice is a table of the changes of the source.
+func explainAdvice(w io.Writer, a *advice.Advice) {
+	if len(a.Items) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := explanation(w, 2, 3, "change of the source", "remote", "saves", "for")
+	for i := range a.Items {
+		x := &a.Items[i]
+		of := x.Objects
+		if len(of) == 0 {
+			of = x.Loops
+		}
+		saves := fmt.Sprintf("%.1f", x.Saves)
+		if x.AtMost {
+			saves = "at most " + saves
+		}
+		t.AppendRow(table.Row{x.Kind, x.Predicted(), saves, strings.Join(of, ", ")})
+	}
+	t.Render()
+}
+
+// withSource says what the changes of the source would leave, "" where that is not
+// better by what is worth saying.
+func withSource(a *advice.Advice) string {
+	if !a.Better() {
+		return ""
+	}
+	unless := ""
+	if a.Assumed {
+		unless = ", if the loops that it does not understand can be changed, too"
+	}
+	return fmt.Sprintf("with the source changed as plan --advice prints: %s predicted%s\n", units.FormatPercent(a.Source), unless)
+}
