@@ -215,7 +215,8 @@ void numaopt_phase(const numaopt_dist *d, numaopt_axis parallel, int id, long lo
  * parallel loop runs along (section 4.1; fig. 13(c) names it by the other one). For
  * a wise distribution along its own axis the thread's own indices; where d has
  * nothing to say, schedule(static). Returns 1, or 0 where the thread has no such
- * part: one part each, possibly empty, where threads >= P. */
+ * part: each has exactly one, possibly empty, but for block-exclusive with fewer
+ * threads than nodes. So only there need a loop ask for more than part 0. */
 int numaopt_part(const numaopt_dist *d, numaopt_axis parallel, int id, long lo, long hi, int thread, int threads,
                  int k, long *begin, long *end);
 
