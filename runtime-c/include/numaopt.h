@@ -200,7 +200,10 @@ void numaopt_free(void *p, const numaopt_dist *d);
 /* Chunk of schedule(static): the first (hi - lo) mod threads are one longer, as
  * libgomp and libomp have it. */
 void numaopt_static(long lo, long hi, int thread, int threads, long *begin, long *end);
-/* The same with chunks in reverse: chunk threads - 1 - thread. CGO'12, fig. 12(a). */
+/* The same with chunks in reverse: chunk threads - 1 - thread. CGO'12, fig. 12(a). For
+ * a loop that descends over indices which others ascend, numaopt_part of an x-wise
+ * distribution, gone through from end to begin, is that and exact: where threads do
+ * not divide the loop, the longer chunks of the two are not the same indices. */
 void numaopt_static_inverse(long lo, long hi, int thread, int threads, long *begin, long *end);
 
 /* Phases of a sweep: P for block-exclusive, else 1. The same for all threads. */
