@@ -239,20 +239,44 @@ static size_t round_up(size_t n, size_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
+/* A way to pad: elements along Z in memory, indices of the cut axis in memory and a
+ * node's share of them, and what it costs in memory or in evenness, 1 is nothing. */
+struct padding {
+    size_t z, padded, length;
+    double cost;
+};
+
+static struct padding padding_of(const numaopt_dist *d, int axis, size_t z) {
+    size_t n = d->extent[axis], p = (size_t)d->nodes, index = d->elem * (axis == NUMAOPT_Y ? z : 1);
+    size_t unit = NMO_PAGE / common(NMO_PAGE, index);
+    struct padding w = {z, round_up(n, unit), round_up((n + p - 1) / p, unit), 0};
+    w.cost = (double)(w.length * p) / (double)n * (double)z / (double)d->extent[2]; /* length * p is at least padded */
+    return w;
+}
+
 /* The faster axis is cut in every row of the slower dimensions, so its pieces must
- * be whole pages, and so must its rows. The price, in memory and in evenness, may
- * be a quarter; above it, whole pages cost more than they save. */
+ * be whole pages, and so must its rows; where Z is faster still, longer lines may make
+ * them so. The price, in memory and in evenness, may be a quarter; above it, whole
+ * pages cost more than they save. */
 void nmo_dist_pad(numaopt_dist *d) {
     int which = d->kind == NUMAOPT_BLOCK_EXCLUSIVE, axis = d->axis[which];
     if ((d->kind != NUMAOPT_WISE && !which) || axis == NUMAOPT_X || d->nodes < 2)
         return;
-    size_t n = d->extent[axis], p = (size_t)d->nodes, unit = NMO_PAGE / common(NMO_PAGE, stride(d, axis));
-    size_t length = round_up((n + p - 1) / p, unit), padded = round_up(n, unit), bytes;
-    if (length * p > n + n / 4) /* which is at least padded */
+    size_t z = d->extent[2], most = axis == NUMAOPT_Y ? z + least(z / 4, NMO_PAGE) : z, bytes;
+    struct padding best = padding_of(d, axis, z);
+    for (size_t wider = z + 1; wider <= most && best.cost > (double)wider / (double)z; wider++) {
+        struct padding w = padding_of(d, axis, wider);
+        if (w.cost < best.cost)
+            best = w;
+    }
+    if (best.cost > 1.25)
         return;
-    if (__builtin_mul_overflow(d->bytes / d->padded[axis], padded, &bytes) || bytes > PTRDIFF_MAX)
+    numaopt_dist new = *d;
+    new.padded[2] = best.z;
+    new.padded[axis] = best.padded;
+    new.length[which] = best.length;
+    if (__builtin_mul_overflow(stride(&new, NUMAOPT_X), new.padded[0], &bytes) || bytes > PTRDIFF_MAX)
         return;
-    d->bytes = bytes;
-    d->padded[axis] = padded;
-    d->length[which] = length;
+    new.bytes = bytes;
+    *d = new;
 }

@@ -30,11 +30,11 @@ static int which_axis(const numaopt_dist *d, int axis) {
     return (d->kind == NUMAOPT_WISE || d->kind == NUMAOPT_BLOCK_EXCLUSIVE) && d->axis[0] == axis ? 0 : -1;
 }
 
-/* [lo, hi) as far as it is in block b. Loops may go beyond the array, in index
- * spaces of their own: the first and last block take what is outside. */
-static void in_block(const numaopt_dist *d, int which, int b, long lo, long hi, long *begin, long *end) {
+/* [lo, hi) as far as it is in blocks [b, after). Loops may go beyond the array, in
+ * index spaces of their own: the first and last block take what is outside. */
+static void in_blocks(const numaopt_dist *d, int which, int b, int after, long lo, long hi, long *begin, long *end) {
     long from = b == 0 ? lo : (long)nmo_dist_begin(d, which, b);
-    long to = b == d->nodes - 1 ? hi : (long)nmo_dist_begin(d, which, b + 1);
+    long to = after == d->nodes ? hi : (long)nmo_dist_begin(d, which, after);
     *begin = from < lo ? lo : from > hi ? hi : from;
     *end = to < *begin ? *begin : to > hi ? hi : to;
 }
@@ -46,7 +46,7 @@ void numaopt_phase(const numaopt_dist *d, numaopt_axis parallel, int id, long lo
     *begin = id == 0 ? lo : hi;
     *end = hi;
     if (id >= 0 && id < d->nodes && which >= 0)
-        in_block(d, !which, id, lo, hi, begin, end);
+        in_blocks(d, !which, id, id + 1, lo, hi, begin, end);
 }
 
 /* ceil(a b / c) */
@@ -65,12 +65,14 @@ int numaopt_part(const numaopt_dist *d, numaopt_axis parallel, int id, long lo, 
     if (hi < lo)
         hi = lo;
     /* The thread's nodes are those n with floor(n T / P) = t, or the one on which it
-     * is: floor(t P / T). */
-    int node = threads < p ? up(thread, p, threads) + k : (int)((long)thread * p / threads);
-    if (threads < p ? node >= up(thread + 1, p, threads) : k > 0)
+     * is: floor(t P / T). Their blocks lie apart where d is block-exclusive. */
+    bool apart = d->kind == NUMAOPT_BLOCK_EXCLUSIVE;
+    int node = threads < p ? up(thread, p, threads) : (int)((long)thread * p / threads);
+    int nodes = threads < p ? up(thread + 1, p, threads) - node : 1;
+    if (k >= (apart ? nodes : 1))
         return 0;
-    int shift = d->kind == NUMAOPT_BLOCK_EXCLUSIVE ? id % p : 0;
-    in_block(d, which, ((node - shift) % p + p) % p, lo, hi, begin, end);
+    int block = apart ? ((node + k - id) % p + p) % p : node;
+    in_blocks(d, which, block, block + (apart ? 1 : nodes), lo, hi, begin, end);
     if (threads >= p) {
         int first = up(node, threads, p), sharers = up(node + 1, threads, p) - first;
         numaopt_static(*begin, *end, thread - first, sharers, begin, end);

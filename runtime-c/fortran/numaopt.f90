@@ -197,7 +197,8 @@ contains
     last = int(e)
   end subroutine
 
-  ! True while the thread has a part k = 0, 1, ...
+  ! True while the thread has a part k = 0, 1, ...: part 0 alone, but for block-exclusive
+  ! with fewer threads than nodes.
   logical function numaopt_part(d, parallel, id, lo, hi, thread, threads, k, first, last)
     type(numaopt_dist), intent(in) :: d
     integer, intent(in) :: parallel, id, lo, hi, thread, threads, k

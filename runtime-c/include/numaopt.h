@@ -200,7 +200,10 @@ void numaopt_free(void *p, const numaopt_dist *d);
 /* Chunk of schedule(static): the first (hi - lo) mod threads are one longer, as
  * libgomp and libomp have it. */
 void numaopt_static(long lo, long hi, int thread, int threads, long *begin, long *end);
-/* The same with chunks in reverse: chunk threads - 1 - thread. CGO'12, fig. 12(a). */
+/* The same with chunks in reverse: chunk threads - 1 - thread. CGO'12, fig. 12(a). For
+ * a loop that descends over indices which others ascend, numaopt_part of an x-wise
+ * distribution, gone through from end to begin, is that and exact: where threads do
+ * not divide the loop, the longer chunks of the two are not the same indices. */
 void numaopt_static_inverse(long lo, long hi, int thread, int threads, long *begin, long *end);
 
 /* Phases of a sweep: P for block-exclusive, else 1. The same for all threads. */
@@ -215,7 +218,8 @@ void numaopt_phase(const numaopt_dist *d, numaopt_axis parallel, int id, long lo
  * parallel loop runs along (section 4.1; fig. 13(c) names it by the other one). For
  * a wise distribution along its own axis the thread's own indices; where d has
  * nothing to say, schedule(static). Returns 1, or 0 where the thread has no such
- * part: one part each, possibly empty, where threads >= P. */
+ * part: each has exactly one, possibly empty, but for block-exclusive with fewer
+ * threads than nodes. So only there need a loop ask for more than part 0. */
 int numaopt_part(const numaopt_dist *d, numaopt_axis parallel, int id, long lo, long hi, int thread, int threads,
                  int k, long *begin, long *end);
 

@@ -183,6 +183,28 @@ static void padding(int p) {
     }
 }
 
+/* Lines of 100 numbers are 800 bytes, of which only 128 are whole pages; of 104 numbers
+ * 64 are, a quarter of 256 lines for each of 4 nodes, for 4 percent more memory. */
+static void longer_lines(void) {
+    numaopt_dist d = numaopt_block_exclusive(8, 256, 100, 8, NUMAOPT_X, NUMAOPT_Y);
+    numaopt_report r;
+    numaopt_examine(&d, &r);
+    CHECK(r.lost > 0, "nothing is lost without");
+    nmo_dist_pad(&d);
+    numaopt_examine(&d, &r);
+    CHECK(d.padded[1] == 256 && d.padded[2] == 104 && d.length[1] == 64 && d.bytes == 8 * 256 * 104 * 8, "%zu x %zu, by %zu",
+          d.padded[1], d.padded[2], d.length[1]);
+    CHECK(r.lost == 0 && r.imbalance == 1, "%zu lost, imbalance %.2f", r.lost, r.imbalance);
+    check_runs(&d, "longer lines");
+    CHECK(numaopt_owner(&d, (64 * 104 - 1) * 8) == 0 && numaopt_owner(&d, 64 * 104 * 8) == 1, "the second block begins elsewhere");
+    d = numaopt_block_exclusive(8, 256, 1, 800, NUMAOPT_X, NUMAOPT_Y); /* elements do not grow */
+    nmo_dist_pad(&d);
+    CHECK(d.padded[2] == 1 && !d.length[1], "padded");
+    d = numaopt_y_wise(8, 24, 102, 40); /* 128 numbers a line would do, a quarter more is 127 */
+    nmo_dist_pad(&d);
+    CHECK(d.padded[2] == 102 && !d.length[0], "padded to %zu", d.padded[2]);
+}
+
 /* The table of what whole pages leave remote, mean of an x- and a y-sweep. */
 static void loss(void) {
     static const struct {
@@ -212,6 +234,7 @@ int main(void) {
     }
     fake_reset(4);
     arguments();
+    longer_lines();
     loss();
     CHECK_END;
 }

@@ -3,7 +3,7 @@
 ! usage: bt-fortran [iterations]
 module bt
   implicit none
-  integer, parameter :: nx = 102, ny = 24, nz = 24
+  integer, parameter :: nx = 102, ny = 24, nz = 32
   real(8) :: u(5, nx, ny, nz), rhs(5, nx, ny, nz), forcing(5, nx, ny, nz)
   common /fields/ u, rhs, forcing
 contains

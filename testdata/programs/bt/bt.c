@@ -1,7 +1,7 @@
 // A block tridiagonal solver of the shape of NPB's bt (CGO'12 fig. 6): line
 // sweeps along x, y and z over 3-D arrays of 5-vectors. The threads share planes
 // of k in all phases but z_solve, where the recurrence runs along k.
-// usage: bt [iterations]; another size: -DNX=102 -DNY=24 -DNZ=24
+// usage: bt [iterations]; another size: -DNX=102 -DNY=24 -DNZ=32
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #define NY 24
 #endif
 #ifndef NZ
-#define NZ 24
+#define NZ 32
 #endif
 #define M 5
 

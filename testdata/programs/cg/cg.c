@@ -1,12 +1,10 @@
 // Conjugate gradients on a random sparse symmetric matrix in CSR form, made
 // serially as in NPB's cg, then used in parallel. The matrix could be local
 // everywhere; the gather of p cannot.
-// usage: cg [unknowns] [iterations]
+// usage: cg [unknowns] [iterations] [entries a row, about]
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { PER_ROW = 9 }; // pairs made per row, two entries each
 
 struct matrix {
 	long n;
@@ -23,10 +21,11 @@ static uint64_t next_random(void)
 	return seed >> 33;
 }
 
-// Makes pairs (i, j) and (j, i) of equal value and a dominant diagonal.
-static int make_matrix(struct matrix *a, long n)
+// Makes pairs (i, j) and (j, i) of equal value, so many for each row i, and a dominant
+// diagonal.
+static int make_matrix(struct matrix *a, long n, long pairs)
 {
-	int *other = malloc(sizeof *other * n * PER_ROW);
+	int *other = malloc(sizeof *other * n * pairs);
 
 	a->n = n;
 	a->row = calloc(n + 2, sizeof *a->row);
@@ -34,9 +33,9 @@ static int make_matrix(struct matrix *a, long n)
 		return -1;
 	for (long i = 0; i < n; i++)
 		a->row[i + 2] = 1;
-	for (long k = 0; k < n * PER_ROW; k++) {
+	for (long k = 0; k < n * pairs; k++) {
 		other[k] = (int)(next_random() % n);
-		a->row[k / PER_ROW + 2]++;
+		a->row[k / pairs + 2]++;
 		a->row[other[k] + 2]++;
 	}
 	for (long i = 0; i < n; i++)
@@ -49,10 +48,10 @@ static int make_matrix(struct matrix *a, long n)
 	long *at = a->row + 1; // while filling, at[i] is where row i goes on
 	for (long i = 0; i < n; i++) {
 		a->column[at[i]] = (int)i;
-		a->value[at[i]++] = 4.0 * PER_ROW;
+		a->value[at[i]++] = 4.0 * (double)pairs;
 	}
-	for (long k = 0; k < n * PER_ROW; k++) {
-		long i = k / PER_ROW, j = other[k];
+	for (long k = 0; k < n * pairs; k++) {
+		long i = k / pairs, j = other[k];
 		a->column[at[i]] = (int)j;
 		a->value[at[i]++] = -0.5;
 		a->column[at[j]] = (int)i;
@@ -109,13 +108,14 @@ static void direction(double *p, const double *r, double beta, long n)
 
 int main(int argc, char **argv)
 {
-	long n = argc > 1 ? atol(argv[1]) : 20000;
-	int iterations = argc > 2 ? atoi(argv[2]) : 60;
+	long n = argc > 1 ? atol(argv[1]) : 14000;
+	int iterations = argc > 2 ? atoi(argv[2]) : 12;
+	long pairs = ((argc > 3 ? atol(argv[3]) : 131) - 1) / 2;
 	struct matrix a;
 	double *x = calloc(n, sizeof *x), *r = malloc(sizeof *r * n);
 	double *p = malloc(sizeof *p * n), *q = malloc(sizeof *q * n);
 
-	if (!x || !r || !p || !q || make_matrix(&a, n))
+	if (!x || !r || !p || !q || make_matrix(&a, n, pairs))
 		return 1;
 	for (long i = 0; i < n; i++) {
 		r[i] = (double)(i % 7) + 1;

@@ -2,7 +2,7 @@
 ! usage: sp-fortran [iterations]
 module sp
   implicit none
-  integer, parameter :: nx = 102, ny = 24, nz = 24
+  integer, parameter :: nx = 102, ny = 24, nz = 48
   real(8) :: u(5, nx, ny, nz), rhs(5, nx, ny, nz), rho(nx, ny, nz), speed(nx, ny, nz)
 contains
   subroutine initialize()

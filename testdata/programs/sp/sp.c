@@ -1,6 +1,6 @@
 // A scalar pentadiagonal solver of the shape of NPB's sp (CGO'12 §5): as bt, with
 // lines of scalars instead of blocks and factors kept in 3-D arrays of their own.
-// usage: sp [iterations]; another size: -DNX=102 -DNY=24 -DNZ=24
+// usage: sp [iterations]; another size: -DNX=102 -DNY=24 -DNZ=48
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #define NY 24
 #endif
 #ifndef NZ
-#define NZ 24
+#define NZ 48
 #endif
 #define M 5
 
