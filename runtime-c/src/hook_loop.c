@@ -13,7 +13,7 @@
 
 /* ---- mode track ---- */
 
-static void loop_enter(uintptr_t site, unsigned about) {
+void nmo_loop_enter(uintptr_t site, unsigned about) {
     struct nmo_region *r = &nmo_self.region;
     if (!r->fn)
         return;
@@ -61,7 +61,7 @@ static int kmp_chunk(uintptr_t site, int schedule) {
 static void kmp_track(uintptr_t site, int schedule) {
     schedule = without_modifiers(schedule);
     if (schedule != KMP_DISTRIBUTE && schedule != KMP_DISTRIBUTE_STATIC)
-        loop_enter(site, NMO_LOOP_LIBOMP | (schedule == KMP_STATIC ? NMO_LOOP_STATIC : 0));
+        nmo_loop_enter(site, NMO_LOOP_LIBOMP | (schedule == KMP_STATIC ? NMO_LOOP_STATIC : 0));
 }
 
 /* The real call comes first, for what else it does: it tells tools, and it
@@ -124,7 +124,7 @@ static void gomp_track_threads(uintptr_t site) {
     if (!r->gomp)
         return;
     if (r->answered && r->answered != r->site && !r->dealt && site - r->answered + NEAR < 2 * NEAR)
-        loop_enter(r->answered, NMO_LOOP_LIBGOMP);
+        nmo_loop_enter(r->answered, NMO_LOOP_LIBGOMP);
     r->asked = site;
 }
 
@@ -133,7 +133,7 @@ static void gomp_track_thread(uintptr_t site) {
     if (!r->gomp)
         return;
     if (r->asked && !r->dealt)
-        loop_enter(site, NMO_LOOP_LIBGOMP);
+        nmo_loop_enter(site, NMO_LOOP_LIBGOMP);
     else
         r->answered = site;
     r->asked = 0;
@@ -164,4 +164,12 @@ NMO_EXPORT int omp_get_thread_num(void) {
 
 int nmo_loop_threads(bool gomp, uintptr_t caller) {
     return gomp ? gomp_threads(caller) : kmp_threads(caller);
+}
+
+int nmo_loop_thread(bool gomp, uintptr_t caller) {
+    static void *real;
+    if (!gomp)
+        return kmp_thread(caller);
+    int (*call)(void) = nmo_real_of(&real, "omp_get_thread_num", caller);
+    return call ? call() : 0;
 }

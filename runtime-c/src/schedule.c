@@ -44,6 +44,8 @@ static unsigned chunk_of(const struct nmo_loop *l, int thread) {
 }
 
 static bool possible(const struct nmo_loop *l) {
+    if (l->schedule == NMO_SCHEDULE_AFFINE)
+        return false; /* affine.c */
     if (l->kmp && greedy()) {
         nmo_warn("loops run as OpenMP made them: KMP_SCHEDULE is greedy", "");
         return false;
@@ -116,17 +118,21 @@ static void say_left(const struct nmo_loop *loop, const struct nmo_region *regio
     nmo_warn("a loop ran as OpenMP made it: its team has not a thread on each CPU", nmo_text_end(&text));
 }
 
-int nmo_schedule_chunk(struct nmo_loop *loop, const struct nmo_region *region, int threads, int thread) {
-    if (!loop->chunk)
-        return -1;
-    bool fits = threads == nmo_run.ncpus && !region->nested && region->fn && loop->since <= region->epoch;
-    if (NMO_UNLIKELY((unsigned)thread >= (unsigned)threads))
-        return -1;
-    if (thread == 0 && fits)
+bool nmo_schedule_fits(struct nmo_loop *loop, const struct nmo_region *region, int threads, bool master) {
+    bool fits = threads == nmo_run.ncpus && !region->nested && region->fn && (!loop || loop->since <= region->epoch);
+    if (!loop || !master)
+        return fits;
+    if (fits)
         __atomic_fetch_add(&loop->permuted, 1, __ATOMIC_RELAXED);
-    else if (thread == 0 && !__atomic_fetch_add(&loop->left, 1, __ATOMIC_RELAXED))
+    else if (!__atomic_fetch_add(&loop->left, 1, __ATOMIC_RELAXED))
         say_left(loop, region, threads);
-    return fits ? loop->chunk[thread] : -1;
+    return fits;
+}
+
+int nmo_schedule_chunk(struct nmo_loop *loop, const struct nmo_region *region, int threads, int thread) {
+    if (!loop->chunk || (unsigned)thread >= (unsigned)threads)
+        return -1;
+    return nmo_schedule_fits(loop, region, threads, thread == 0) ? loop->chunk[thread] : -1;
 }
 
 /* ---- the chunks of libomp ---- */
