@@ -89,16 +89,16 @@ func (l *Loop) check(nodes int) error {
 		return fmt.Errorf("group %d is negative", l.Group)
 	}
 	switch l.Schedule {
-	case StaticInverse:
+	case StaticInverse, Affine:
 		if len(l.Nodes) > 0 {
-			return fmt.Errorf("schedule %q has no nodes; they belong to %q", StaticInverse, ByNodes)
+			return fmt.Errorf("schedule %q has no nodes; they belong to %q", l.Schedule, ByNodes)
 		}
 	case ByNodes:
 		if err := checkPermutation(l.Nodes, nodes); err != nil {
 			return err
 		}
 	default:
-		return fmt.Errorf("schedule %q is not %s or %s", l.Schedule, StaticInverse, ByNodes)
+		return fmt.Errorf("schedule %q is not %s, %s or %s", l.Schedule, StaticInverse, ByNodes, Affine)
 	}
 	return l.Predict.check()
 }

@@ -136,6 +136,11 @@ const (
 	// of a node take the chunks of another node's threads. Block-exclusive
 	// schedules (CGO'12, fig. 12b) are made of such permutations.
 	ByNodes Schedule = "nodes"
+	// Affine is for a loop that OpenMP hands out while it runs (dynamic, guided): its
+	// iterations are cut into one part for each node, in proportion to its threads.
+	// They take chunks of their node's part, and then from the end of what other
+	// nodes have left. It holds for any number of nodes and threads.
+	Affine Schedule = "affine"
 )
 
 // Loop gives the chunks of one worksharing loop to other threads. It is named by

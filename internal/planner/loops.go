@@ -17,6 +17,9 @@ type LoopDecision struct {
 	// Accesses are those in the loop to pages with a known home; Before and After
 	// the remote ones of them, as profiled and with the plan.
 	Accesses, Before, After uint64
+	// Stolen is the part of After that is remote because an affine loop's nodes have
+	// not as much to do in their parts, and help each other.
+	Stolen uint64
 	// Schedule is what the plan does with it: "static", "static-inverse", or "nodes"
 	// and plan.Loop.Nodes. Reason says why: what it and others would leave remote,
 	// in points of all accesses, of those to the pages that permutable loops use.
@@ -209,6 +212,9 @@ func (d *demand) loopDecisions(groups []group) []LoopDecision {
 		if r := &d.p.Regions[i]; worksharing(d.p, r) {
 			list = append(list, LoopDecision{Region: i, Name: r.Name, Schedule: schedule{}.String(), Reason: d.loops.why[i]})
 			at[i] = len(list)
+			if affine(r) {
+				list[len(list)-1].Schedule = string(plan.Affine)
+			}
 			if g := d.loops.of[i]; g >= 0 && d.verdict != nil {
 				list[len(list)-1].Reason = d.verdict[g]
 				if d.schedules != nil {
@@ -219,6 +225,7 @@ func (d *demand) loopDecisions(groups []group) []LoopDecision {
 	}
 	if len(list) > 0 {
 		d.countLoops(list, at, groups)
+		d.steal(list, groups)
 	}
 	slices.SortStableFunc(list, func(a, b LoopDecision) int { return cmp.Compare(b.Accesses, a.Accesses) })
 	return list
@@ -240,7 +247,9 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 		x, count := &list[at[r.Region]-1], r.Count*d.grain
 		x.Accesses += count
 		from := int(d.p.Threads[r.Thread].Node)
-		if from != home {
+		if affine(&d.p.Regions[r.Region]) {
+			x.Before += d.chanceRemote(home, count)
+		} else if from != home {
 			x.Before += count
 		}
 		if g := d.loops.of[r.Region]; g >= 0 && !d.ofThread[d.p.Pages[r.Page].Object] {

@@ -45,8 +45,8 @@ func (r Run) checkLoop(l Loop) error {
 		return fmt.Errorf("call site in module %d of %d", l.Module, len(r.Modules))
 	case l.Offset == 0:
 		return fmt.Errorf("no call site")
-	case l.Schedule != Inverse && l.Schedule != ByNodes:
-		return fmt.Errorf("schedule %q is not inverse or nodes", l.Schedule)
+	case l.Schedule != Inverse && l.Schedule != ByNodes && l.Schedule != Affine:
+		return fmt.Errorf("schedule %q is not inverse, nodes or affine", l.Schedule)
 	case (l.Schedule == ByNodes) != (len(l.Nodes) > 0):
 		return fmt.Errorf("schedule %s and %d nodes do not fit", l.Schedule, len(l.Nodes))
 	}

@@ -219,9 +219,11 @@ static bool last(struct nmo_affine_at *at, uint64_t *first, uint64_t *count) {
 
 static bool any(struct nmo_affine_at *at, uint64_t *first, uint64_t *count) {
     const struct nmo_affine_slot *slot = at->slot;
-    if (at->space.monotonic)
+    if (at->space.monotonic && !at->space.strict)
         return ascend(at, first, count) || last(at, first, count);
     int threads = before[at->part + 1] - before[at->part];
+    if (at->space.strict)
+        return (threads && take(at, at->part, false, threads, first, count)) || (at->part == slot->owner && last(at, first, count));
     return (threads && take(at, at->part, false, threads, first, count)) ||
            (at->part == slot->owner && !slot->defer && last(at, first, count)) || steal(at, first, count) ||
            last(at, first, count);

@@ -22,6 +22,7 @@ struct nmo_affine_space {
     uint64_t end;   /* what libgomp says for the end of the last iteration: the program's bound */
     bool guided;    /* parts of what is left, not single units */
     bool monotonic; /* a thread's iterations ascend: who steals goes on in later parts */
+    bool strict;    /* nobody steals: under emulation threads progress as this machine's CPUs let them */
 };
 
 struct nmo_affine_slot;

@@ -54,8 +54,9 @@ static bool begin_static(struct nmo_affine_at *at, struct nmo_loop *loop, uintpt
     return true;
 }
 
-static int node_of(bool monotonic, bool gomp, uintptr_t site) {
-    int line = monotonic ? nmo_loop_thread(gomp, site) : nmo_ranks[nmo_thread_rank()].cpu;
+/* Where the thread is; or, where each part must have its threads, what stands for that. */
+static int node_of(bool all, bool gomp, uintptr_t site) {
+    int line = all ? nmo_loop_thread(gomp, site) : nmo_ranks[nmo_thread_rank()].cpu;
     return nmo_run.cpus[(unsigned)line < (unsigned)nmo_run.ncpus ? line : 0].node;
 }
 
@@ -71,7 +72,7 @@ static bool begin_affine(struct nmo_affine_at *at, struct nmo_loop *loop, bool g
     if (!nmo_schedule_fits(loop, &nmo_self.region, nmo_loop_threads(gomp, site), nmo_self.region.master))
         return false;
     struct nmo_affine_space space = at->space;
-    nmo_affine_begin(at, &space, node_of(space.monotonic, gomp, site));
+    nmo_affine_begin(at, &space, node_of(space.monotonic || space.strict, gomp, site));
     return true;
 }
 
@@ -101,6 +102,7 @@ static bool begin(uintptr_t site, bool gomp, unsigned schedule, int64_t chunk, s
     space.chunk = chunk > 0 ? (uint64_t)chunk : 1;
     space.guided = (schedule & 15) == NMO_AFFINE_GUIDED;
     space.monotonic = schedule & NMO_AFFINE_MONOTONIC;
+    space.strict = nmo_track;
     at->space = space;
     bool ours = false;
     switch (schedule & 15) {

@@ -69,7 +69,7 @@ static void check_random(void) {
         machine(cpus[m]);
         for (int k = 0; k < 500; k++)
             run(&(struct nmo_affine_space){.trips = random_of(k % 5 ? MOST : 20), .chunk = 1 + random_of(k % 3 ? 5 : 400),
-                                           .guided = k & 1, .monotonic = k >> 1 & 1});
+                                           .guided = k & 1, .monotonic = k >> 1 & 1, .strict = k % 7 == 0});
     }
 }
 
