@@ -213,13 +213,14 @@ func TestSchedulesOnOtherMachines(t *testing.T) {
 		want           string
 		left           string
 	}{
-		{"4x2", "", "a inverse; bcd nodes [1 2 3 0]", ""},
-		{"2x4", "", "a inverse", "made for 4 nodes, and there are 2: profile the program on this many"},
-		{"4x2", "spread", "a inverse", `threads that fill one node after the other, and they are bound "spread": use --bind compact`},
+		{"4x2", "", "a inverse; bcd nodes [1 2 3 0]; ef affine", ""},
+		{"2x4", "", "a inverse; ef affine", "made for 4 nodes, and there are 2: profile the program on this many"},
+		{"4x2", "spread", "a inverse; ef affine", `threads that fill one node after the other, and they are bound "spread": use --bind compact`},
+		{"4x2", "none", "a inverse", "affine chunks take threads that stay on their nodes, and they are not bound: use --bind compact"},
 		{"1x4", "", "", "one NUMA node"},
 	} {
 		p := &plan.Plan{From: plan.From{Nodes: 4}, Threads: plan.Threads{Bind: "compact"},
-			Loops: []plan.Loop{loop("a", plan.StaticInverse), loop("bcd", plan.ByNodes, 1, 2, 3, 0)}}
+			Loops: []plan.Loop{loop("a", plan.StaticInverse), loop("bcd", plan.ByNodes, 1, 2, 3, 0), loop("ef", plan.Affine)}}
 		opt := options(t, c.topology, "sh")
 		opt.Bind = c.bind
 		res := resolve(t, p, opt)
