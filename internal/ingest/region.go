@@ -116,7 +116,7 @@ func schedule(l *arena.Loop) string {
 	if l.Affine {
 		return profile.Affine
 	}
-	if l.LibOMP && l.Static {
+	if l.Static {
 		return "static"
 	}
 	return ""

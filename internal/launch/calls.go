@@ -21,19 +21,18 @@ type calls struct {
 // boundsFunctions are the functions that loops fetch their bounds by.
 var boundsFunctions = map[string][]string{
 	"libomp":  {"__kmpc_for_static_init_4", "__kmpc_for_static_init_4u", "__kmpc_for_static_init_8", "__kmpc_for_static_init_8u"},
-	"libgomp": {"omp_get_thread_num"},
+	"libgomp": append([]string{"omp_get_thread_num"}, gompStarts("runtime", "nonmonotonic_runtime", "maybe_nonmonotonic_runtime")...),
 }
 
 // dispatchFunctions are those that begin a loop which hands out its work as it goes.
 var dispatchFunctions = map[string][]string{
 	"libomp":  {"__kmpc_dispatch_init_4", "__kmpc_dispatch_init_4u", "__kmpc_dispatch_init_8", "__kmpc_dispatch_init_8u"},
-	"libgomp": gompDispatch(),
+	"libgomp": gompStarts("dynamic", "guided", "runtime", "nonmonotonic_dynamic", "nonmonotonic_guided", "nonmonotonic_runtime", "maybe_nonmonotonic_runtime"),
 }
 
-func gompDispatch() (names []string) {
-	for _, kind := range []string{
-		"dynamic", "guided", "runtime", "nonmonotonic_dynamic", "nonmonotonic_guided", "nonmonotonic_runtime", "maybe_nonmonotonic_runtime",
-	} {
+// gompStarts are the functions of libgomp that begin loops of these kinds.
+func gompStarts(kinds ...string) (names []string) {
+	for _, kind := range kinds {
 		names = append(names, "GOMP_loop_"+kind+"_start", "GOMP_loop_ull_"+kind+"_start", "GOMP_parallel_loop_"+kind)
 	}
 	return names

@@ -61,6 +61,8 @@ static int node_of(bool all, bool gomp, uintptr_t site) {
 }
 
 static bool begin_affine(struct nmo_affine_at *at, struct nmo_loop *loop, bool gomp, uintptr_t site) {
+    if (!loop && !nmo_run.affine)
+        return false;
     if (loop && loop->schedule != NMO_SCHEDULE_AFFINE) {
         keep(loop, "a loop ran as OpenMP made it: it hands out its work while it runs");
         return false;
@@ -115,6 +117,8 @@ static bool begin(uintptr_t site, bool gomp, unsigned schedule, int64_t chunk, s
         break;
     case STATIC:
         ours = gomp && begin_static(at, loop, site, chunk);
+        if (NMO_UNLIKELY(nmo_track && gomp && chunk <= 0))
+            nmo_loop_enter(site, NMO_LOOP_LIBGOMP | NMO_LOOP_STATIC);
         break;
     default: break; /* auto: the runtime's choice */
     }
@@ -159,7 +163,7 @@ static bool gomp_next(struct nmo_affine_at *at, uint64_t *from, uint64_t *to) {
 }
 
 static bool gomp_begin(uintptr_t site, unsigned schedule, uint64_t chunk, struct nmo_affine_space space) {
-    if (nmo_affine_possible(site) && begin(site, true, schedule, (int64_t)chunk, space))
+    if ((nmo_affine_possible(site) || nmo_track) && begin(site, true, schedule, (int64_t)chunk, space))
         return true;
     nmo_dynamic_here((schedule & 15) == NMO_AFFINE_RUNTIME);
     return false;
@@ -222,8 +226,11 @@ UNCHUNKED(maybe_nonmonotonic_runtime, NMO_AFFINE_RUNTIME)
     NMO_EXPORT type name(void) {                                                                           \
         static void *real, *instead;                                                                       \
         struct nmo_affine_at *at = &nmo_self.region.affine;                                                \
-        if (!mine(at))                                                                                     \
+        if (!mine(at)) {                                                                                   \
+            if (NMO_UNLIKELY(nmo_track))                                                                   \
+                nmo_loop_leave();                                                                          \
             return ((type(*)(void))nmo_real_of(&real, #name, NMO_CALLED_FROM))();                          \
+        }                                                                                                  \
         leave(at);                                                                                         \
         nmo_self.region.last = 0, nmo_self.region.dealt = false;                                           \
         return ((type(*)(void))nmo_real_of(&instead, barrier, NMO_CALLED_FROM))();                         \
@@ -235,10 +242,13 @@ NMO_EXPORT void GOMP_loop_end_nowait(void);
 NMO_EXPORT void GOMP_loop_end_nowait(void) {
     static void *real;
     struct nmo_affine_at *at = &nmo_self.region.affine;
-    if (mine(at))
+    if (mine(at)) {
         leave(at);
-    else
-        ((void (*)(void))nmo_real_of(&real, "GOMP_loop_end_nowait", NMO_CALLED_FROM))();
+        return;
+    }
+    if (NMO_UNLIKELY(nmo_track))
+        nmo_loop_leave();
+    ((void (*)(void))nmo_real_of(&real, "GOMP_loop_end_nowait", NMO_CALLED_FROM))();
 }
 
 /* ---- libomp ---- */

@@ -53,8 +53,12 @@ static int without_modifiers(int schedule) {
 
 static int kmp_chunk(uintptr_t site, int schedule) {
     struct nmo_loop *loop = nmo_schedule_of(site);
-    if (NMO_LIKELY(!loop) || !loop->kmp || without_modifiers(schedule) != KMP_STATIC)
+    if (NMO_LIKELY(!loop) || !loop->kmp)
         return -1;
+    if (without_modifiers(schedule) != KMP_STATIC) {
+        nmo_warn("a loop ran as OpenMP made it: it is chunked, or distributed over teams", loop->name);
+        return -1;
+    }
     return nmo_schedule_chunk(loop, &nmo_self.region, kmp_threads(site), kmp_thread(site));
 }
 

@@ -65,4 +65,62 @@ for compiler in gcc clang; do
         [ "$helped" -ge 4 ] || fail "$p under $schedule: $helped of 16 iterations helped with"
     done
 done
+
+# schedule(runtime): permuted where it is static and the chunks are OpenMP's own.
+cat > runtime.c <<'C'
+#include <omp.h>
+#include <stdio.h>
+static int by[80];
+int main(void) {
+    int n = 80, last = -1;
+#pragma omp parallel for schedule(runtime) lastprivate(last)
+    for (int i = 0; i < n; i++)
+        by[i] = omp_get_thread_num(), last = i;
+#pragma omp parallel for schedule(runtime)
+    for (unsigned long i = 0; i < 80; i++)
+        by[i] += 10 * omp_get_thread_num();
+    for (int i = 0; i < n; i += 10)
+        printf("%d ", by[i]);
+    printf("%d\n", last);
+    return 0;
+}
+C
+gcc -O2 -fopenmp -o runtime runtime.c || exit 1
+run_file runtime gomp "inverse -" "$(sites runtime "$starts")" > runtime.run
+at_run_time() { # at_run_time OMP_SCHEDULE OUTPUT WORD-IN-SUMMARY
+    rm -f summary
+    text=$(OMP_SCHEDULE=$1 LD_PRELOAD=$lib NUMAOPT_RUN=runtime.run ./runtime)
+    case $text in $2) ;; *) fail "OMP_SCHEDULE=$1: $text" ;; esac
+    grep -q "$3" summary || fail "OMP_SCHEDULE=$1: no $3 in the summary"
+}
+at_run_time static "77 66 55 44 33 22 11 0 79" '"permuted":1,"left":0'
+at_run_time static,10 "0 11 22 33 44 55 66 77 79" "its schedule at run time is chunked"
+at_run_time dynamic "* 79" "it hands out its work while it runs"
+run_file runtime gomp "affine -" "$(sites runtime "$starts")" > runtime.run
+at_run_time static "0 11 22 33 44 55 66 77 79" "its schedule at run time is static"
+at_run_time guided "* 79" '"permuted":1,"left":0'
+
+# What libomp calls static, and is not one chunk a thread.
+cat > other.c <<'C'
+#include <stdio.h>
+int main(void) {
+    int sum = 0, n = 100;
+#pragma omp parallel for schedule(static, 4) reduction(+ : sum)
+    for (int i = 0; i < n; i++)
+        sum += i;
+#pragma omp teams distribute reduction(+ : sum)
+    for (int i = 0; i < n; i++)
+        sum += i;
+    printf("%d\n", sum);
+    return 0;
+}
+C
+if clang -O2 -fopenmp -o other other.c 2> /dev/null; then
+    run_file other kmp "inverse -" "$(sites other '__kmpc_for_static_init_[48]u?')" > other.run
+    rm -f summary
+    text=$(LD_PRELOAD=$lib NUMAOPT_RUN=other.run ./other)
+    [ "$text" = 9900 ] || fail "chunked and distributed: $text"
+    grep -q "chunked, or distributed" summary || fail "no word on a chunked loop"
+    [ "$(count permuted)" = 0 ] || fail "a chunked loop was permuted"
+fi
 exit $failures
