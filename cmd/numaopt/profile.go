@@ -210,6 +210,9 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
 		return &exitError{code: max(raw.Status, 1)}
 	}
+	if opt.affine {
+		p.Warnings = append(p.Warnings, "loops of dynamic and guided schedules ran affine (--affine), as the program does only under a plan that says so: this profile is for plan --affine")
+	}
 	file, err := keepProfile(opt.out, p)
 	if file == "" {
 		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
