@@ -59,6 +59,13 @@ Loops of one parallel region are permuted alike, because a thread may keep data 
 its own from one to the next; --across-barriers says that this program does not, so
 that only loops without a barrier between are.
 
+Which thread gets which chunk of a dynamic or guided loop is chance, so no page of
+theirs can be placed. --affine lets each node's threads take the chunks of their own
+contiguous part of the iterations first, and then help other nodes from the end of
+theirs; it takes a profile made with profile --affine. It is off by default because it
+changes which thread runs what by design, though OpenMP never promised that. What
+threads steal where the parts are not equally long is not in the prediction.
+
 A plan is a YAML file to be read, reviewed in a diff, and edited; each entry says
 why it is there and what it is predicted to change. What no placement can help is
 said in its notes.
@@ -86,6 +93,7 @@ one of which most pages have none is warned of.
   numaopt plan app.nprof --no-schedules > app.plan.yaml  # pages only
   numaopt plan app.nprof --advice                        # what to change in the source
   numaopt plan app.nprof --advice --format json | jq .remote_dram_pct_source_change
+  numaopt plan affine.nprof --affine -o app.plan.yaml    # dynamic loops by node
   numaopt plan app.nprof --explain > app.plan.yaml       # a line for every object and loop on stderr`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -120,6 +128,7 @@ one of which most pages have none is warned of.
 	f.StringSliceVar(&opt.planner.Only, "only", nil, "plan for these loops or functions only: `NAME` or FILE:LINE, as in the report")
 	f.Float64Var(&opt.planner.MinGain, "min-gain", opt.planner.MinGain, "leave out what saves fewer `POINTS` of the DRAM accesses")
 	f.BoolVar(&opt.planner.NoSchedules, "no-schedules", false, "place pages only, and leave all loops as OpenMP makes them")
+	f.BoolVar(&opt.planner.Affine, "affine", false, "hand out the chunks of dynamic and guided loops by node, if that saves enough; takes a profile made with --affine")
 	f.BoolVar(&opt.barriers, "across-barriers", false, "loops of one parallel region may get different schedules where a barrier separates them: no thread keeps data of its own (threadprivate, on its stack, by its number) from one to the next")
 	f.BoolVar(&opt.explain, "explain", false, "say for every object and loop what was decided and why, on stderr")
 	f.BoolVar(&opt.advice, "advice", false, "print what to change in the source where no plan helps")

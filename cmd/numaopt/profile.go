@@ -30,6 +30,7 @@ type profileOptions struct {
 	topology string // empty is this machine's
 	bind     string
 	plan     string
+	affine   bool
 	period   uint64
 	l1       string
 	l2       string
@@ -51,7 +52,12 @@ On a machine whose processor cannot be sampled it runs in an emulator
 (qemu-x86_64), which sees every load and store, on the machine that --topology
 names. Caches and first touch are modelled: private L1 and L2, one LLC per node,
 LRU; a page's home is the node of the thread that first writes it, or the
-plan's.`,
+plan's.
+
+Which thread runs which iteration of a dynamic or guided loop is chance, and no two
+runs agree. With --affine the iterations are cut into one part for each node, and its
+threads do that part: what plan --affine needs to know. Such a profile is not of the
+program as it runs without a plan.`,
 		Example: `  numaopt profile -o app.nprof -- ./app 1000
   numaopt profile -o app.nprof --topology 2x4 --llc 2M:16 -- ./app
   numaopt profile -o after.nprof --plan app.plan.yaml -- ./app 1000`,
@@ -70,6 +76,7 @@ plan's.`,
 	f.StringVar(&opt.topology, "topology", "", "the machine that the program sees, `NODESxCPUS`, CPUs per node (default: this one; 4x2 where it has one node)")
 	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node) or spread (round robin over nodes); default: as --plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "run with the plan in `FILE` in force")
+	f.BoolVar(&opt.affine, "affine", false, "run OpenMP loops of dynamic and guided schedules as plan --affine would: the threads of each node take their part of the iterations")
 	f.Uint64Var(&opt.period, "period", 1, "count one access in `N`, at random; 1 counts all")
 	f.StringVar(&opt.l1, "l1", cacheText(m.L1), "L1 of each CPU, `BYTES:WAYS`")
 	f.StringVar(&opt.l2, "l2", cacheText(m.L2), "L2 of each CPU, `BYTES:WAYS`")
@@ -165,6 +172,7 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 			return err
 		}
 	}
+	rec.Run.Affine = opt.affine
 	if opt.bind = string(rec.Bind); opt.bind == "" {
 		opt.bind, rec.Bind = string(topo.BindCompact), topo.BindCompact
 	}
@@ -201,6 +209,9 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 	if err != nil {
 		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
 		return &exitError{code: max(raw.Status, 1)}
+	}
+	if opt.affine {
+		p.Warnings = append(p.Warnings, "loops of dynamic and guided schedules ran affine (--affine), as the program does only under a plan that says so: this profile is for plan --affine")
 	}
 	file, err := keepProfile(opt.out, p)
 	if file == "" {

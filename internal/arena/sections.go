@@ -79,6 +79,8 @@ type Loop struct {
 	Site Code
 	// LibOMP tells libomp's loops from libgomp's; Static: unchunked static.
 	LibOMP, Static bool
+	// Affine: of a dynamic or guided schedule, and handed out by node.
+	Affine bool
 	// Joined is another loop of the region from which no barrier parts this one,
 	// or the way there; 0 is none.
 	Joined int
@@ -91,6 +93,7 @@ type Loop struct {
 const (
 	aboutLibOMP = 2
 	aboutStatic = 4
+	aboutAffine = 8
 )
 
 // Loops returns the loops by id; number 0 is unused.
@@ -99,7 +102,7 @@ func (a *Arena) Loops() ([]Loop, error) {
 		u32, u64 := le.Uint32, le.Uint64
 		l := Loop{
 			Code: Code{u64(b), int(int32(u32(b[16:]))), false}, Entries: u64(b[8:]), Dynamic: u32(b[20:]) != 0, DynamicLoops: u32(b[20:])&2 != 0,
-			Site: Code{u64(b[24:]), int(int32(u32(b[32:]))), false}, LibOMP: u32(b[36:])&aboutLibOMP != 0, Static: u32(b[36:])&aboutStatic != 0,
+			Site: Code{u64(b[24:]), int(int32(u32(b[32:]))), false}, LibOMP: u32(b[36:])&aboutLibOMP != 0, Static: u32(b[36:])&aboutStatic != 0, Affine: u32(b[36:])&aboutAffine != 0,
 			Joined: int(u32(b[40:])), Sweep: u64(b[48:]),
 		}
 		if l.Site.VAddr == 0 {

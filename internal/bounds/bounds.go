@@ -81,15 +81,19 @@ func refused(format string, args ...any) Verdict {
 }
 
 // Judge decides on the loop whose bounds the call that returns to site, an ELF
-// virtual address, fetches: one of omp_get_thread_num in gcc's code, of
-// __kmpc_for_static_init_* in that of clang.
+// virtual address, fetches: one of omp_get_thread_num in gcc's code, or of
+// GOMP_loop_*_start for schedule(runtime), of __kmpc_for_static_init_* in clang's.
 func (b *Binary) Judge(site uint64) Verdict {
 	fn, _, call, v := b.call(site)
 	switch {
 	case v.Reason != "":
 		return v
 	case strings.HasPrefix(call.callee, staticInit):
-		return b.judgeStatic(fn, call)
+		return b.judgeStatic(fn, call, false)
+	case strings.HasPrefix(call.callee, atRunTime):
+		return b.judgeStatic(fn, call, true)
+	case strings.HasPrefix(call.callee, "GOMP_parallel_loop_"):
+		return refused("its region begins with the loop, in one call%s, and the region's code is elsewhere", b.place(call.pc))
 	}
 	if v = b.judgeCall(site); v.Permutable {
 		if why := b.personal(fn, true); why != "" {

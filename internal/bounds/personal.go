@@ -16,6 +16,10 @@ import (
 // begin.
 const staticInit = "__kmpc_for_static_init_"
 
+// atRunTime is how those begin that give libgomp's loops of schedule(runtime), which
+// may be static then, theirs.
+const atRunTime = "GOMP_loop_"
+
 // farthest is how many functions of a region are read at most.
 const farthest = 1000
 
@@ -56,11 +60,11 @@ type use struct {
 	why      string // with the callee, without the place
 }
 
-// judgeStatic decides on a loop of libomp, whose bounds call fetches: the runtime
+// judgeStatic decides on a loop whose bounds call fetches from the runtime: that
 // gives out the chunks, so that the thread number needs not be followed, but what
 // else the region does must not depend on which thread does which chunk.
-func (b *Binary) judgeStatic(fn symbol.Function, call step) Verdict {
-	v := Verdict{Reason: b.personal(fn, false)}
+func (b *Binary) judgeStatic(fn symbol.Function, call step, gcc bool) Verdict {
+	v := Verdict{Reason: b.personal(fn, gcc)}
 	v.Permutable = v.Reason == ""
 	if l, ok := b.line(call.pc); ok {
 		v.Loops = []ident.Location{l}

@@ -1,7 +1,10 @@
 package bounds
 
 import (
+	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -130,5 +133,48 @@ func TestPersonalPrograms(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestPersonalAtRunTime: loops of gcc's whose schedule is asked for when they run are
+// judged as its static ones are, but for what becomes of the bounds.
+func TestPersonalAtRunTime(t *testing.T) {
+	needs(t, "gcc")
+	text, err := os.ReadFile("testdata/personal.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(t.TempDir(), "personal.c")
+	if err := os.WriteFile(source, bytes.ReplaceAll(text, []byte("schedule(static)"), []byte("schedule(runtime)")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(filepath.Dir(source), "app")
+	if text, err := exec.Command("gcc", "-O2", "-g", "-fopenmp", source, "-o", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	m, b := open(t, out)
+	judged := 0
+	for _, fn := range m.Functions() {
+		code, err := b.decode(fn)
+		if err != nil {
+			continue
+		}
+		for _, s := range code.steps {
+			if s.Op != x86asm.CALL || !strings.HasPrefix(s.callee, atRunTime) || !strings.HasSuffix(s.callee, "_start") {
+				continue
+			}
+			name := m.ReturnSite(s.next).Inlined[0].Function
+			want, refuse := personalReasons[name]
+			if !refuse && !strings.HasPrefix(name, "ok_") {
+				continue
+			}
+			judged++
+			if v := b.Judge(s.next); v.Permutable == refuse || refuse && !regexp.MustCompile(want).MatchString(v.Reason) {
+				t.Errorf("%s: %+v, want %q", name, v, want)
+			}
+		}
+	}
+	if judged < 10 {
+		t.Errorf("%d loops", judged)
 	}
 }

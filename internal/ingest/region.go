@@ -92,7 +92,7 @@ func (b *builder) worksharing(l *arena.Loop) int {
 	key := regionKey{kind: profile.Loop, module: region.Code.Module, offset: region.Code.Offset, site: arena.Code{VAddr: site.Offset, Module: site.Module}}
 	return b.add(key, func() profile.Region {
 		r := profile.Region{
-			Kind: profile.Loop, Code: region.Code, Site: site, Runtime: "libgomp", Schedule: schedule(l), Dynamic: whole.DynamicLoops,
+			Kind: profile.Loop, Code: region.Code, Site: site, Runtime: "libgomp", Schedule: schedule(l), Dynamic: whole.DynamicLoops || l.Affine,
 			Entries: l.Entries, Invocations: l.Entries, Sweep: whole.Sweep, Name: symbol.Name(site, b.p.Modules),
 		}
 		if l.LibOMP {
@@ -113,7 +113,10 @@ func (b *builder) worksharing(l *arena.Loop) int {
 // schedule is what is known of a loop's schedule. Whether the thread number that
 // code of libgomp asks for reaches loop bounds alone, only its machine code tells.
 func schedule(l *arena.Loop) string {
-	if l.LibOMP && l.Static {
+	if l.Affine {
+		return profile.Affine
+	}
+	if l.Static {
 		return "static"
 	}
 	return ""

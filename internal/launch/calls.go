@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"numaopt/internal/bounds"
+	"numaopt/internal/plan"
 )
 
 // calls is the calls of an OpenMP library that fetch the bounds of worksharing
@@ -20,7 +21,29 @@ type calls struct {
 // boundsFunctions are the functions that loops fetch their bounds by.
 var boundsFunctions = map[string][]string{
 	"libomp":  {"__kmpc_for_static_init_4", "__kmpc_for_static_init_4u", "__kmpc_for_static_init_8", "__kmpc_for_static_init_8u"},
-	"libgomp": {"omp_get_thread_num"},
+	"libgomp": append([]string{"omp_get_thread_num"}, gompStarts("runtime", "nonmonotonic_runtime", "maybe_nonmonotonic_runtime")...),
+}
+
+// dispatchFunctions are those that begin a loop which hands out its work as it goes.
+var dispatchFunctions = map[string][]string{
+	"libomp":  {"__kmpc_dispatch_init_4", "__kmpc_dispatch_init_4u", "__kmpc_dispatch_init_8", "__kmpc_dispatch_init_8u"},
+	"libgomp": gompStarts("dynamic", "guided", "runtime", "nonmonotonic_dynamic", "nonmonotonic_guided", "nonmonotonic_runtime", "maybe_nonmonotonic_runtime"),
+}
+
+// gompStarts are the functions of libgomp that begin loops of these kinds.
+func gompStarts(kinds ...string) (names []string) {
+	for _, kind := range kinds {
+		names = append(names, "GOMP_loop_"+kind+"_start", "GOMP_loop_ull_"+kind+"_start", "GOMP_parallel_loop_"+kind)
+	}
+	return names
+}
+
+// functionsOf are the functions by which a loop fetches its bounds.
+func functionsOf(l *plan.Loop) []string {
+	if l.Schedule == plan.Affine {
+		return dispatchFunctions[l.Runtime]
+	}
+	return boundsFunctions[l.Runtime]
 }
 
 // callsOf finds the calls of names in the executable sections of the file at path:

@@ -83,6 +83,12 @@ func (r *resolver) sameSite(found []runfile.Loop, why []error, leave func(int, e
 // on them in the order of their numbers.
 func (r *resolver) schedule(o *runfile.Loop, l *plan.Loop) error {
 	switch l.Schedule {
+	case plan.Affine:
+		o.Schedule = runfile.Affine
+		if r.bind == "none" {
+			return errors.New("affine chunks take threads that stay on their nodes, and they are not bound: use --bind compact")
+		}
+		return nil
 	case plan.ByNodes:
 		o.Schedule, o.Nodes = runfile.ByNodes, l.Nodes
 	case plan.BlockExclusive:
@@ -130,7 +136,7 @@ func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 // in the source. The result is its return address.
 func (r *resolver) rebuilt(file *symbol.Module, l *plan.Loop) (uint64, error) {
 	name := filepath.Base(file.Path())
-	c, err := r.callsOf(file.Path(), l.Runtime)
+	c, err := r.callsOf(file.Path(), functionsOf(l))
 	switch {
 	case err != nil:
 		return 0, err
@@ -138,7 +144,7 @@ func (r *resolver) rebuilt(file *symbol.Module, l *plan.Loop) (uint64, error) {
 		return 0, fmt.Errorf("%s has %s in itself and does not call that of an OpenMP library: link it with -fopenmp and without -static-openmp or a static %s", name, c.defined, l.Runtime)
 	case len(c.returns) == 0:
 		return 0, fmt.Errorf("%s was rebuilt and calls no %s, by which its loops would get their bounds from %s: build it with %s and -fopenmp, or profile it again",
-			name, boundsFunctions[l.Runtime][0], l.Runtime, compilerOf(l.Runtime))
+			name, functionsOf(l)[0], l.Runtime, compilerOf(l.Runtime))
 	case !file.HasDebug():
 		return 0, fmt.Errorf("%s was rebuilt without debug information to find the loop by: build it with -g", name)
 	case l.File == "" || l.Line == 0:
@@ -152,6 +158,9 @@ func (r *resolver) rebuilt(file *symbol.Module, l *plan.Loop) (uint64, error) {
 	}
 	if len(at) != 1 {
 		return 0, fmt.Errorf("%s was rebuilt, and has %d loops at %s: profile it again", name, len(at), place(ident.Location{Function: l.Function, File: l.File, Line: l.Line}))
+	}
+	if l.Schedule == plan.Affine {
+		return at[0], nil // which thread runs what was never promised
 	}
 	return at[0], r.sound(file, l, c, at[0])
 }
@@ -211,13 +220,13 @@ func (r *resolver) known(c ident.Code, l *plan.Loop) bool {
 	return false
 }
 
-// callsOf is callsOf of a runtime, once for each file.
-func (r *resolver) callsOf(path, runtime string) (calls, error) {
-	key := runtime + " " + path
+// callsOf is callsOf, once for each file.
+func (r *resolver) callsOf(path string, names []string) (calls, error) {
+	key := names[0] + " " + path
 	if o, ok := r.bounds[key]; ok {
 		return o.calls, o.err
 	}
-	c, err := callsOf(path, boundsFunctions[runtime])
+	c, err := callsOf(path, names)
 	if r.bounds == nil {
 		r.bounds = make(map[string]callsOutcome)
 	}

@@ -213,13 +213,14 @@ func TestSchedulesOnOtherMachines(t *testing.T) {
 		want           string
 		left           string
 	}{
-		{"4x2", "", "a inverse; bcd nodes [1 2 3 0]; ef block-exclusive [0 3 2 1] sweep 62 step 1", ""},
-		{"2x4", "", "a inverse", "loop ef keeps OpenMP's schedule: its schedule is made for 4 nodes, and there are 2: profile the program on this many"},
-		{"4x2", "spread", "a inverse", `threads that fill one node after the other, and they are bound "spread": use --bind compact`},
+		{"4x2", "", "a inverse; bcd nodes [1 2 3 0]; ef block-exclusive [0 3 2 1] sweep 62 step 1; ghij affine", ""},
+		{"2x4", "", "a inverse; ghij affine", "loop ef keeps OpenMP's schedule: its schedule is made for 4 nodes, and there are 2: profile the program on this many"},
+		{"4x2", "spread", "a inverse; ghij affine", `threads that fill one node after the other, and they are bound "spread": use --bind compact`},
+		{"4x2", "none", "a inverse", "affine chunks take threads that stay on their nodes, and they are not bound: use --bind compact"},
 		{"1x4", "", "", "one NUMA node"},
 	} {
 		p := &plan.Plan{From: plan.From{Nodes: 4}, Threads: plan.Threads{Bind: "compact"},
-			Loops: []plan.Loop{loop("a", plan.StaticInverse), loop("bcd", plan.ByNodes, 1, 2, 3, 0), loop("ef", plan.BlockExclusive, 0, 3, 2, 1)}}
+			Loops: []plan.Loop{loop("a", plan.StaticInverse), loop("bcd", plan.ByNodes, 1, 2, 3, 0), loop("ef", plan.BlockExclusive, 0, 3, 2, 1), loop("ghij", plan.Affine)}}
 		p.Loops[2].Sweep, p.Loops[2].Step = 62, 1
 		opt := options(t, c.topology, "sh")
 		opt.Bind = c.bind

@@ -101,16 +101,16 @@ func (l *Loop) alike(o *Loop) bool {
 
 func (l *Loop) checkSchedule(nodes int) error {
 	switch l.Schedule {
-	case StaticInverse:
+	case StaticInverse, Affine:
 		if len(l.Nodes) > 0 {
-			return fmt.Errorf("schedule %q has no nodes; they belong to %q and %q", StaticInverse, ByNodes, BlockExclusive)
+			return fmt.Errorf("schedule %q has no nodes; they belong to %q and %q", l.Schedule, ByNodes, BlockExclusive)
 		}
 	case ByNodes, BlockExclusive:
 		if err := checkPermutation(l.Nodes, nodes); err != nil {
 			return err
 		}
 	default:
-		return fmt.Errorf("schedule %q is not %s, %s or %s", l.Schedule, StaticInverse, ByNodes, BlockExclusive)
+		return fmt.Errorf("schedule %q is not %s, %s, %s or %s", l.Schedule, StaticInverse, ByNodes, BlockExclusive, Affine)
 	}
 	switch {
 	case l.Schedule != BlockExclusive && (l.Sweep != 0 || l.Step != 0):

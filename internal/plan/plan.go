@@ -144,6 +144,11 @@ const (
 	// Loop.Nodes[(n+q*Step) mod P]*(T/P)+i: over the phases, each node takes the
 	// chunks of each node once.
 	BlockExclusive Schedule = "block-exclusive"
+	// Affine is for a loop that OpenMP hands out while it runs (dynamic, guided): its
+	// iterations are cut into one part for each node, in proportion to its threads.
+	// They take chunks of their node's part, and then from the end of what other
+	// nodes have left. It holds for any number of nodes and threads.
+	Affine Schedule = "affine"
 )
 
 // Loop gives the chunks of one worksharing loop to other threads. It is named by

@@ -100,7 +100,11 @@ func even(nodes []uint64, chunks int) {
 // of what is expected only.
 func (c *dealt) spread() {
 	for part, nodes := range c.nodes {
-		even(nodes, c.d.chance.Chunks[part])
+		if c.d.p.Regions[part.Region].Schedule == profile.Affine {
+			c.d.byCPUs(nodes) // as it runs without that
+		} else {
+			even(nodes, c.d.chance.Chunks[part])
+		}
 	}
 	for at, count := range c.pages { // sums: the order does not matter
 		c.divide(c.d.expected, at, count)
@@ -131,6 +135,9 @@ func (c *dealt) divide(t *table, at pagePart, count uint64) {
 	}
 	use[most] += rest
 	if h.home >= 0 {
+		if d := c.d.p.Regions[at.region]; d.Schedule == profile.Affine {
+			return // its pages followed it in this run only
+		}
 		t.drift[at.page] += int64(share(count, c.local[h], c.all[h])) - int64(use[h.home]-before)
 	}
 }
@@ -308,6 +315,6 @@ func (d *demand) inAccesses(r *Result) {
 		to(&x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
 	}
 	for i := range r.Loops {
-		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After, &r.Loops[i].Again)
+		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After, &r.Loops[i].Again, &r.Loops[i].Stolen)
 	}
 }

@@ -18,8 +18,12 @@ type LoopDecision struct {
 	// the remote ones of them, as profiled and with the plan. Again is accesses that
 	// the plan adds, because caches lose what another node uses next.
 	Accesses, Before, After, Again uint64
+	// Stolen is the part of After that is remote because an affine loop's nodes have
+	// not as much to do in their parts, and help each other.
+	Stolen uint64
 	// Schedule is what the plan does with it: "static", "static-inverse", "nodes" and
-	// plan.Loop.Nodes, or "block-exclusive", these and plan.Loop.Step. Reason says why: what it and others would leave remote,
+	// plan.Loop.Nodes, "block-exclusive", these and plan.Loop.Step, or
+	// "affine". Reason says why: what it and others would leave remote,
 	// in points of all accesses, of those to the pages that permutable loops use.
 	Schedule, Reason string
 	// Refused is why its schedule cannot be changed in this binary; empty if it can.
@@ -215,6 +219,9 @@ func (d *demand) loopDecisions(groups []group) []LoopDecision {
 		if r := &d.p.Regions[i]; worksharing(d.p, r) {
 			list = append(list, LoopDecision{Region: i, Name: r.Name, Schedule: schedule{}.String(), Reason: d.loops.why[i], Refused: d.loops.why[i]})
 			at[i] = len(list)
+			if affine(r) {
+				list[len(list)-1].Schedule = string(plan.Affine)
+			}
 			if g := d.loops.of[i]; g >= 0 && d.verdict != nil {
 				list[len(list)-1].Reason = d.verdict[g]
 				if d.schedules != nil {
@@ -225,6 +232,7 @@ func (d *demand) loopDecisions(groups []group) []LoopDecision {
 	}
 	if len(list) > 0 {
 		d.countLoops(list, at, groups)
+		d.steal(list, groups)
 	}
 	slices.SortStableFunc(list, func(a, b LoopDecision) int { return cmp.Compare(b.Accesses, a.Accesses) })
 	return list
@@ -254,7 +262,9 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 		count := r.Count * d.grain
 		x.Accesses += count
 		from := int(d.p.Threads[r.Thread].Node)
-		if from != home {
+		if affine(&d.p.Regions[r.Region]) {
+			x.Before += d.chanceRemote(home, count)
+		} else if from != home {
 			x.Before += count
 		}
 		if !moves {

@@ -121,7 +121,11 @@ func (d *demand) stuckLoops(r *Result) []string {
 	var notes []string
 	for _, x := range r.Loops {
 		if why := d.loops.why[x.Region]; why != "" && d.points(x.After) >= 1 && len(notes) < maxNamed {
-			notes = append(notes, fmt.Sprintf("loop %s: its schedule is not changed: %s; %s of its accesses stay remote", clean(x.Name), why, loopShare(x.After, x.Accesses+x.Again)))
+			what := "its schedule is not changed: " + why
+			if affine(&d.p.Regions[x.Region]) {
+				what = x.Reason
+			}
+			notes = append(notes, fmt.Sprintf("loop %s: %s; %s of its accesses stay remote", clean(x.Name), what, loopShare(x.After, x.Accesses+x.Again)))
 		}
 	}
 	return notes

@@ -128,6 +128,9 @@ type Options struct {
 	// the next; nil: of none. Loops of an equal Region.Group are permuted alike in
 	// any case.
 	Apart func(region int) bool
+	// Affine makes the loops affine that ran so in the profile, all of them, if that
+	// saves MinSchedule beside what the plan does otherwise, see affine.go.
+	Affine bool
 	// Profile is the checksum of the profile's file, kept in the plan.
 	Profile string
 }
@@ -215,6 +218,15 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	if memoryNodes(p) < 2 {
 		return nil, topo.ErrOneNode
 	}
+	if opt.Affine {
+		return buildAffine(p, opt)
+	}
+	return planFor(p, opt)
+}
+
+// planFor makes the plan; loops of p that ran affine do so in the plan where they are
+// not Dynamic.
+func planFor(p *profile.Profile, opt Options) (*Result, error) {
 	if err := checkAgain(p, &opt); err != nil {
 		return nil, err
 	}
@@ -232,6 +244,9 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	d.predict(groups)
 	r.After, r.Best = d.split(groups, false), d.split(nil, true)
 	r.Loops = d.loopDecisions(groups)
+	for i := range r.Loops {
+		r.After.Remote += r.Loops[i].Stolen
+	}
 	r.Outcome = d.outcome(groups)
 	r.Plan = &plan.Plan{
 		Version: plan.Version,
@@ -242,7 +257,7 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 		Predict: plan.Predict{RemoteBefore: round(r.Before.RemotePct()), RemoteAfter: round(r.After.RemotePct())},
 		Threads: plan.Threads{Bind: bindOf(p)},
 		Objects: d.entries(groups),
-		Loops:   d.loopEntries(r.Loops),
+		Loops:   append(d.loopEntries(r.Loops), d.affineEntries(r.Loops)...),
 	}
 	if len(r.Plan.Loops) > 0 {
 		r.Plan.Predict.PagesOnly = round(r.PagesOnly.RemotePct())

@@ -154,6 +154,8 @@ func (d *demand) refusal(i, team int, chance bool) string {
 	all := cpus(d.p)
 	why, looked := d.opt.Refuse[i]
 	switch {
+	case affine(r):
+		return "each node's threads have the chunks of their part"
 	case why != "":
 		return why
 	case r.Dynamic:
@@ -264,9 +266,11 @@ func (l *loops) gather(d *demand) {
 }
 
 // promised reports whether OpenMP promises that a thread takes the same iterations
-// in r as in another static loop of its region: not where clang's runtime was told
-// of another schedule.
-func promised(r *profile.Region) bool { return r.Schedule == "static" || r.Runtime != "libomp" }
+// in r as in another static loop of its region: not where a runtime was told of
+// another schedule.
+func promised(r *profile.Region) bool {
+	return r.Schedule == "static" || r.Runtime != "libomp" && r.Schedule != profile.Affine
+}
 
 // collect makes groups of the regions with one leader.
 func (l *loops) collect(p *profile.Profile, find func(int) int) {

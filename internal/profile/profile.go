@@ -136,7 +136,8 @@ type Region struct {
 	Site ident.Code `json:"site"`
 	// Runtime is "libgomp" or "libomp" for a worksharing loop.
 	Runtime string `json:"runtime,omitempty"`
-	// Schedule is "static" for an unchunked static loop; empty is not known, or another.
+	// Schedule is "static" for an unchunked static loop, Affine for one that ran so in
+	// place of dynamic or guided; empty is not known, or another.
 	Schedule string `json:"schedule,omitempty"`
 	// Group > 0: in some execution no barrier came between the worksharing loops of
 	// this outlined function with the same number, so a thread may rely on having
@@ -162,6 +163,10 @@ type Region struct {
 	// which of its accesses is chance and differs from run to run.
 	Dynamic bool `json:"dynamic,omitempty"`
 }
+
+// Affine is the schedule of a loop that OpenMP hands out while it runs, where its
+// chunks were handed out by node instead: such a loop is Dynamic all the same.
+const Affine = "affine"
 
 // Worksharing reports whether r is a worksharing loop of known site.
 func (r *Region) Worksharing() bool {

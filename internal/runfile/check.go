@@ -45,9 +45,9 @@ func (r Run) checkLoop(l Loop) error {
 		return fmt.Errorf("call site in module %d of %d", l.Module, len(r.Modules))
 	case l.Offset == 0:
 		return fmt.Errorf("no call site")
-	case l.Schedule != Inverse && l.Schedule != ByNodes && l.Schedule != BlockExclusive:
-		return fmt.Errorf("schedule %q is not inverse, nodes or block-exclusive", l.Schedule)
-	case (l.Schedule != Inverse) != (len(l.Nodes) > 0):
+	case l.Schedule != Inverse && l.Schedule != ByNodes && l.Schedule != BlockExclusive && l.Schedule != Affine:
+		return fmt.Errorf("schedule %q is not inverse, nodes, block-exclusive or affine", l.Schedule)
+	case (l.Schedule == ByNodes || l.Schedule == BlockExclusive) != (len(l.Nodes) > 0):
 		return fmt.Errorf("schedule %s and %d nodes do not fit", l.Schedule, len(l.Nodes))
 	case l.Schedule == BlockExclusive && (l.Sweep < uint64(len(r.Nodes)) || l.Step < 1 || l.Step >= len(r.Nodes)):
 		return fmt.Errorf("a sweep of %d with step %d does not fit %d nodes", l.Sweep, l.Step, len(r.Nodes))

@@ -17,6 +17,7 @@
 //	pinned TEXT
 //	only OFFSET PATH
 //	summary PATH
+//	affine 0|1
 //	module M BUILDID|- PATH
 //	object ID KIND RANK FIRST COUNT MINBYTES MAXBYTES POLICY ARG NAME
 //	frame ID K M LO HI
@@ -141,8 +142,8 @@ type LoopRuntime string
 
 // The runtimes.
 const (
-	GOMP LoopRuntime = "gomp" // omp_get_thread_num in code of gcc and gfortran
-	KMP  LoopRuntime = "kmp"  // __kmpc_for_static_init_* in code of clang, flang and icx
+	GOMP LoopRuntime = "gomp" // omp_get_thread_num in code of gcc and gfortran; affine: GOMP_loop_*_start, GOMP_parallel_loop_*
+	KMP  LoopRuntime = "kmp"  // __kmpc_for_static_init_* in code of clang, flang and icx; affine: __kmpc_dispatch_init_*
 )
 
 // LoopSchedule is which thread takes which chunk of an unchunked static loop.
@@ -154,6 +155,9 @@ const (
 	ByNodes LoopSchedule = "nodes"   // threads of node n take the chunks of those of node Nodes[n]
 	// In phase q of a sweep, those of node Nodes[(n+q*Step) mod nodes].
 	BlockExclusive LoopSchedule = "block-exclusive"
+	// Affine is for loops that hand out their work while they run: each node's
+	// threads take the chunks of their part first, and then help others.
+	Affine LoopSchedule = "affine"
 )
 
 // Loop is one worksharing loop whose chunks go to other threads.
@@ -187,6 +191,8 @@ type Run struct {
 	Pinned  string
 	Only    []FuncOffset
 	Summary string // path for JSON lines; empty is text on stderr
+	// Affine makes all loops Affine that can be, named or not.
+	Affine  bool
 	Modules []Module
 	Objects []Object
 	Loops   []Loop

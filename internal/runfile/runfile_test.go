@@ -44,6 +44,8 @@ var runs = map[string]Run{
 			{ID: 5, Name: "v in flow", Kind: Global, Rank: -1, Count: 1, MinBytes: 4096, MaxBytes: 4096,
 				Policy: PolicyBind, Node: 1, Symbol: &Symbol{1, 0x9000, 4096}},
 		}}),
+	"affine": machine(Run{Mode: Track, System: Emulated, Affine: true, Modules: []Module{{"ab", "/home/me/app"}},
+		Loops: []Loop{{ID: 0, Name: "tri.c:18 (sweep)", Runtime: GOMP, Module: 0, Offset: 0x1234, Schedule: Affine}}}),
 	"loops": machine(Run{Mode: Apply, System: Linux, Modules: []Module{{"ab", "/home/me/app"}, {"", "/home/me/libl.so"}},
 		Loops: []Loop{{ID: 0, Name: "lu.c:88 (blts)", Runtime: KMP, Module: 0, Offset: 0x1234, Schedule: Inverse},
 			{ID: 3, Name: "ft.f90:7 (fft)", Runtime: GOMP, Module: 1, Offset: 0x88, Schedule: ByNodes, Nodes: []int{1, 0}},

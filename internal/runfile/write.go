@@ -64,6 +64,9 @@ func writeHead(b *bufio.Writer, r Run) {
 	for _, f := range r.Only {
 		fmt.Fprintf(b, "only 0x%x %s\n", f.Offset, line(f.Path))
 	}
+	if r.Affine {
+		fmt.Fprintf(b, "affine 1\n")
+	}
 	if r.Summary != "" {
 		fmt.Fprintf(b, "summary %s\n", line(r.Summary))
 	}

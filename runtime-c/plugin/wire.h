@@ -74,6 +74,7 @@ enum nmo_op {
 #define NMO_LOOP_LIBGOMP 1
 #define NMO_LOOP_LIBOMP 2
 #define NMO_LOOP_STATIC 4 /* known to be static and unchunked */
+#define NMO_LOOP_AFFINE 8 /* the runtime hands out its chunks by node */
 
 /* One slot of the table of small allocations: open addressing, slot of a page
  * is (page * 0x9E3779B97F4A7C15) >> 32 modulo small_slots, then linear probing;

@@ -54,6 +54,13 @@ static void runtime_here(void) {
         dynamic_here();
 }
 
+void nmo_dynamic_here(bool runtime) {
+    if (runtime)
+        runtime_here();
+    else
+        dynamic_here();
+}
+
 /* A function of up to 12 words that is handed on after say. Words that it does
  * not have are whatever lies there, and not looked at by the real one. */
 #define HAND_ON(name, say)                                                                         \
@@ -86,15 +93,8 @@ HAND_ON(GOMP_taskloop_ull, task_here())
 HAND_ON(GOMP_sections_start, dynamic_here())
 HAND_ON(GOMP_sections2_start, dynamic_here())
 
-/* Loops of long and of unsigned long long. */
+/* Loops of long and of unsigned long long; those that can be ours are in hook_affine.c. */
 #define LOOP(kind, say) HAND_ON(GOMP_loop_##kind##_start, say) HAND_ON(GOMP_loop_ull_##kind##_start, say)
-LOOP(dynamic, dynamic_here())
-LOOP(guided, dynamic_here())
-LOOP(runtime, runtime_here())
-LOOP(nonmonotonic_dynamic, dynamic_here())
-LOOP(nonmonotonic_guided, dynamic_here())
-LOOP(nonmonotonic_runtime, runtime_here())
-LOOP(maybe_nonmonotonic_runtime, runtime_here())
 LOOP(ordered_dynamic, dynamic_here())
 LOOP(ordered_guided, dynamic_here())
 LOOP(ordered_runtime, runtime_here())
@@ -112,7 +112,7 @@ LOOP(doacross, gomp_here(c))
 /* ---- libomp ---- */
 
 /* enum sched_type of kmp.h, without modifiers, ordered ones as the plain ones. */
-static void dispatch_here(int schedule) {
+void nmo_dynamic_kmp(int schedule) {
     if (!NMO_UNLIKELY(nmo_track))
         return;
     schedule &= ~(1 << 29 | 1 << 30);
@@ -140,14 +140,10 @@ static void dispatch_here(int schedule) {
     }
 }
 
-HAND_ON(__kmpc_dispatch_init_4, dispatch_here((int)c))
-HAND_ON(__kmpc_dispatch_init_4u, dispatch_here((int)c))
-HAND_ON(__kmpc_dispatch_init_8, dispatch_here((int)c))
-HAND_ON(__kmpc_dispatch_init_8u, dispatch_here((int)c))
-HAND_ON(__kmpc_dist_dispatch_init_4, dispatch_here((int)c))
-HAND_ON(__kmpc_dist_dispatch_init_4u, dispatch_here((int)c))
-HAND_ON(__kmpc_dist_dispatch_init_8, dispatch_here((int)c))
-HAND_ON(__kmpc_dist_dispatch_init_8u, dispatch_here((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_4, nmo_dynamic_kmp((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_4u, nmo_dynamic_kmp((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_8, nmo_dynamic_kmp((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_8u, nmo_dynamic_kmp((int)c))
 HAND_ON(__kmpc_omp_task, task_here())
 HAND_ON(__kmpc_omp_task_with_deps, task_here())
 HAND_ON(__kmpc_taskloop, task_here())

@@ -13,7 +13,7 @@
 
 /* ---- mode track ---- */
 
-static void loop_enter(uintptr_t site, unsigned about) {
+void nmo_loop_enter(uintptr_t site, unsigned about) {
     struct nmo_region *r = &nmo_self.region;
     if (!r->fn)
         return;
@@ -53,15 +53,19 @@ static int without_modifiers(int schedule) {
 
 static int kmp_chunk(uintptr_t site, int schedule) {
     struct nmo_loop *loop = nmo_schedule_of(site);
-    if (NMO_LIKELY(!loop) || !loop->kmp || without_modifiers(schedule) != KMP_STATIC)
+    if (NMO_LIKELY(!loop) || !loop->kmp)
         return -1;
+    if (without_modifiers(schedule) != KMP_STATIC) {
+        nmo_warn("a loop ran as OpenMP made it: it is chunked, or distributed over teams", loop->name);
+        return -1;
+    }
     return nmo_schedule_chunk(loop, &nmo_self.region, kmp_threads(site), kmp_thread(site));
 }
 
 static void kmp_track(uintptr_t site, int schedule) {
     schedule = without_modifiers(schedule);
     if (schedule != KMP_DISTRIBUTE && schedule != KMP_DISTRIBUTE_STATIC)
-        loop_enter(site, NMO_LOOP_LIBOMP | (schedule == KMP_STATIC ? NMO_LOOP_STATIC : 0));
+        nmo_loop_enter(site, NMO_LOOP_LIBOMP | (schedule == KMP_STATIC ? NMO_LOOP_STATIC : 0));
 }
 
 /* The real call comes first, for what else it does: it tells tools, and it
@@ -124,7 +128,7 @@ static void gomp_track_threads(uintptr_t site) {
     if (!r->gomp)
         return;
     if (r->answered && r->answered != r->site && !r->dealt && site - r->answered + NEAR < 2 * NEAR)
-        loop_enter(r->answered, NMO_LOOP_LIBGOMP);
+        nmo_loop_enter(r->answered, NMO_LOOP_LIBGOMP);
     r->asked = site;
 }
 
@@ -133,7 +137,7 @@ static void gomp_track_thread(uintptr_t site) {
     if (!r->gomp)
         return;
     if (r->asked && !r->dealt)
-        loop_enter(site, NMO_LOOP_LIBGOMP);
+        nmo_loop_enter(site, NMO_LOOP_LIBGOMP);
     else
         r->answered = site;
     r->asked = 0;
@@ -164,4 +168,12 @@ NMO_EXPORT int omp_get_thread_num(void) {
 
 int nmo_loop_threads(bool gomp, uintptr_t caller) {
     return gomp ? gomp_threads(caller) : kmp_threads(caller);
+}
+
+int nmo_loop_thread(bool gomp, uintptr_t caller) {
+    static void *real;
+    if (!gomp)
+        return kmp_thread(caller);
+    int (*call)(void) = nmo_real_of(&real, "omp_get_thread_num", caller);
+    return call ? call() : 0;
 }

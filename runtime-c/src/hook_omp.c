@@ -21,7 +21,7 @@ static void close_window(bool only) {
 static bool wanted(void) {
     if (NMO_UNLIKELY(nmo_module_pending))
         nmo_module_refresh();
-    return nmo_ready() && (nmo_track || nmo_mark_regions || nmo_run.nloops);
+    return nmo_ready() && (nmo_track || nmo_mark_regions || nmo_run.nloops || nmo_run.affine);
 }
 
 /* Whether the caller's team has several threads, as far as they have come; NULL
@@ -66,6 +66,8 @@ struct gomp_team {
     const struct nmo_self *master;
     bool *outer, several; /* see enter */
     struct nmo_region region;
+    const struct nmo_affine_whole *whole; /* loop that the region is, if it may be ours */
+    struct nmo_affine_ring *ring;
 };
 
 static void gomp_member(void *arg) {
@@ -74,28 +76,35 @@ static void gomp_member(void *arg) {
     bool *before = in_team;
     region.master = team->master == &nmo_self;
     enter(region.fn, region.master, team->outer, &team->several);
+    region.affine.ring = &team->ring;
     nmo_thread_enter(&region);
+    if (team->whole)
+        nmo_affine_enter(team->whole);
     team->fn(team->data);
+    nmo_affine_leave(&nmo_self.region.affine);
     nmo_thread_leave(&outer);
     in_team = before;
 }
 
-/* A GOMP entry: type, name, whether it hands out work as it goes, further parameters, how to pass them. */
-#define GOMP(type, name, dynamic, declare, keep, params, args)                                           \
+/* A GOMP entry: type, name, whether it hands out work as it goes, its parameters, how to pass them; and what
+ * may be done instead. */
+#define GOMP(type, name, dynamic, declare, keep, params, args, ...)                                         \
     NMO_EXPORT type name params;                                                                   \
     NMO_EXPORT type name params {                                                                  \
         static void *real;                                                                         \
         type(*call) params = (type(*) params)nmo_real_of(&real, #name, NMO_CALLED_FROM);                        \
         if (!wanted())                                                                             \
             return call args;                                                                      \
+        __VA_ARGS__                                                                                \
         struct gomp_team team = {data ? *(void **)data : NULL, fn, data, &nmo_self, in_team, false,        \
-                                 new_region((uintptr_t)fn, true)};                                         \
+                                 new_region((uintptr_t)fn, true), NULL, NULL};                             \
         if (dynamic)                                                                               \
             nmo_dynamic((uintptr_t)fn, false);                                                            \
         bool only = open_window((uintptr_t)fn);                                                    \
         fn = gomp_member;                                                                          \
         data = &team;                                                                              \
         declare call args;                                                                         \
+        nmo_affine_release(team.ring);                                                                     \
         close_window(only);                                                                        \
         keep;                                                                                      \
     }
@@ -107,18 +116,40 @@ static void gomp_member(void *arg) {
 GOMP(void, GOMP_parallel, false, , NOTHING, (GOMP_HEAD, unsigned flags), (fn, data, threads, flags))
 GOMP(unsigned, GOMP_parallel_reductions, false, unsigned got =, return got, (GOMP_HEAD, unsigned flags), (fn, data, threads, flags))
 GOMP(void, GOMP_parallel_sections, true, , NOTHING, (GOMP_HEAD, unsigned count, unsigned flags), (fn, data, threads, count, flags))
-#define GOMP_CHUNKED(name, dynamic)                                                                        \
-    GOMP(void, name, dynamic, , NOTHING, (GOMP_LOOP, long chunk, unsigned flags), (fn, data, threads, start, end, incr, chunk, flags))
-#define GOMP_UNCHUNKED(name)                                                                       \
-    GOMP(void, name, nmo_dynamic_runtime(), , NOTHING, (GOMP_LOOP, unsigned flags), (fn, data, threads, start, end, incr, flags))
-GOMP_CHUNKED(GOMP_parallel_loop_static, false)
-GOMP_CHUNKED(GOMP_parallel_loop_dynamic, true)
-GOMP_CHUNKED(GOMP_parallel_loop_guided, true)
-GOMP_CHUNKED(GOMP_parallel_loop_nonmonotonic_dynamic, true)
-GOMP_CHUNKED(GOMP_parallel_loop_nonmonotonic_guided, true)
-GOMP_UNCHUNKED(GOMP_parallel_loop_runtime)
-GOMP_UNCHUNKED(GOMP_parallel_loop_nonmonotonic_runtime)
-GOMP_UNCHUNKED(GOMP_parallel_loop_maybe_nonmonotonic_runtime)
+GOMP(void, GOMP_parallel_loop_static, false, , NOTHING, (GOMP_LOOP, long chunk, unsigned flags), (fn, data, threads, start, end, incr, chunk, flags))
+
+/* A region that is one loop, which the plan may name: it decides in the team, where
+ * its size is known, so the team begins without the loop. */
+static void gomp_loop(void (*fn)(void *), void *data, unsigned threads, unsigned flags, const struct nmo_affine_whole *whole) {
+    static void *real;
+    void (*call)(void (*)(void *), void *, unsigned, unsigned) = nmo_real_of(&real, "GOMP_parallel", whole->site);
+    struct gomp_team team = {data ? *(void **)data : NULL, fn, data, &nmo_self, in_team, false, new_region((uintptr_t)fn, true),
+                             whole, NULL};
+    bool only = open_window((uintptr_t)fn);
+    call(gomp_member, &team, threads, flags);
+    nmo_affine_release(team.ring);
+    close_window(only);
+}
+
+/* The same where the region is a loop whose start takes what, and may be ours. */
+#define GOMP_DEALT(kind, schedule, dynamic, chunk, params, args)                                           \
+    GOMP(void, GOMP_parallel_loop_##kind, dynamic, , NOTHING, params, args,                                \
+         struct nmo_affine_whole whole = {NMO_CALLED_FROM, start, end, incr, chunk, schedule, "GOMP_loop_" #kind "_start"}; \
+         if (nmo_affine_possible(whole.site) || (nmo_track && (schedule & 15) == NMO_AFFINE_RUNTIME)) {    \
+             gomp_loop(fn, data, threads, flags, &whole);                                                  \
+             return;                                                                                       \
+         })
+#define GOMP_CHUNKED(kind, schedule)                                                                       \
+    GOMP_DEALT(kind, schedule, true, chunk, (GOMP_LOOP, long chunk, unsigned flags), (fn, data, threads, start, end, incr, chunk, flags))
+#define GOMP_UNCHUNKED(kind, schedule)                                                                     \
+    GOMP_DEALT(kind, schedule, nmo_dynamic_runtime(), 0, (GOMP_LOOP, unsigned flags), (fn, data, threads, start, end, incr, flags))
+GOMP_CHUNKED(dynamic, NMO_AFFINE_DYNAMIC | NMO_AFFINE_MONOTONIC)
+GOMP_CHUNKED(guided, NMO_AFFINE_GUIDED | NMO_AFFINE_MONOTONIC)
+GOMP_CHUNKED(nonmonotonic_dynamic, NMO_AFFINE_DYNAMIC)
+GOMP_CHUNKED(nonmonotonic_guided, NMO_AFFINE_GUIDED)
+GOMP_UNCHUNKED(runtime, NMO_AFFINE_RUNTIME | NMO_AFFINE_MONOTONIC)
+GOMP_UNCHUNKED(nonmonotonic_runtime, NMO_AFFINE_RUNTIME)
+GOMP_UNCHUNKED(maybe_nonmonotonic_runtime, NMO_AFFINE_RUNTIME)
 
 /* ---- libomp ---- */
 
@@ -173,6 +204,7 @@ struct kmp_team {
     struct nmo_region region;
     int argc;
     void **argv;
+    struct nmo_affine_ring *ring;
 };
 
 enum { WORDS = 6 }; /* least number of nmo_call_words */
@@ -186,8 +218,10 @@ static void kmp_member(int *gtid, int *btid, struct kmp_team *team) {
         words[2 + i] = team->argv[i];
     region.master = team->master == &nmo_self;
     enter(region.fn, region.master, team->outer, &team->several);
+    region.affine.ring = &team->ring;
     nmo_thread_enter(&region);
     nmo_call_words((void *)team->fn, (size_t)team->argc + WORDS, words);
+    nmo_affine_leave(&nmo_self.region.affine);
     nmo_thread_leave(&outer);
     in_team = before;
 }
@@ -214,9 +248,10 @@ static void fork_team(void *real, int argc, void **words) {
         nmo_call_words(real, (size_t)argc + WORDS, words);
         return;
     }
-    struct kmp_team team = {fn, &nmo_self, in_team, false, new_region((uintptr_t)fn, false), argc, words + 3};
+    struct kmp_team team = {fn, &nmo_self, in_team, false, new_region((uintptr_t)fn, false), argc, words + 3, NULL};
     bool only = open_window((uintptr_t)fn);
     ((void (*)(void *, int, micro_fn *, ...))real)(words[0], 1, (micro_fn *)(void *)kmp_member, &team);
+    nmo_affine_release(team.ring);
     close_window(only);
 }
 
@@ -233,8 +268,9 @@ NMO_EXPORT void __kmpc_fork_call_if(void *loc, int argc, micro_fn *fn, int cond,
         call(loc, argc, fn, cond, args);
         return;
     }
-    struct kmp_team team = {fn, &nmo_self, in_team, false, new_region((uintptr_t)fn, false), args != NULL, &args};
+    struct kmp_team team = {fn, &nmo_self, in_team, false, new_region((uintptr_t)fn, false), args != NULL, &args, NULL};
     bool only = open_window((uintptr_t)fn);
     call(loc, 1, (micro_fn *)(void *)kmp_member, cond, &team);
+    nmo_affine_release(team.ring);
     close_window(only);
 }

@@ -48,6 +48,7 @@ static void in_child(void) {
     nmo_generation++;
     nmo_module_child();
     nmo_thread_child();
+    nmo_affine_child();
     nmo_stats_child();
     nmo_mark(NMO_MARK_PROGRAM_START);
 }
@@ -95,6 +96,7 @@ static void start(const char *path) {
     if (nmo_run.mode == NMO_MODE_TRACK)
         nmo_track_init();
     nmo_schedule_init();
+    nmo_affine_init();
     nmo_module_scan();
     nmo_track_range();
     if ((nmo_track || nmo_run.nobjects) && nmo_live_init())

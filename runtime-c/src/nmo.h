@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "affine.h"
+
 /* Everything here is the library's own: reached directly, not through a table. */
 #pragma GCC visibility push(hidden)
 
@@ -166,7 +168,7 @@ struct nmo_only {
     uintptr_t address; /* 0: not loaded */
 };
 
-enum nmo_schedule { NMO_SCHEDULE_INVERSE, NMO_SCHEDULE_NODES, NMO_SCHEDULE_BLOCKS };
+enum nmo_schedule { NMO_SCHEDULE_INVERSE, NMO_SCHEDULE_NODES, NMO_SCHEDULE_BLOCKS, NMO_SCHEDULE_AFFINE };
 
 /* A worksharing loop whose chunks are handed out in another order, see schedule.c. */
 struct nmo_loop {
@@ -199,6 +201,7 @@ struct nmo_run {
     int os_node[NMO_MAX_NODES]; /* the same number twice where a node without memory goes to another */
     int behind[NMO_MAX_NODES];  /* 0, or how many ordinals later than the first with this os_node */
     const char *pinned;  /* NULL: numaopt binds */
+    bool affine;         /* all loops that can be are affine, named or not */
     const char *summary; /* NULL: text on stderr */
     struct nmo_only *only;
     int nonly;
@@ -362,6 +365,7 @@ struct nmo_region {
     uintptr_t asked;    /* libgomp: who asked for the number of threads, and not yet for the thread's */
     uintptr_t answered; /* libgomp: who asked for the thread's number only */
     bool dealt;         /* libgomp: in a loop that hands out its work while it runs, or in no static one since */
+    struct nmo_affine_at affine;
 };
 
 struct nmo_self {
@@ -453,6 +457,10 @@ extern bool nmo_track;
  * loops; mode track tells the plugin. */
 void nmo_dynamic(uintptr_t fn, bool loops);
 bool nmo_dynamic_runtime(void);  /* is schedule(runtime) such a schedule? false outside mode track */
+/* The caller begins a loop that hands out its work, or with schedule(runtime) may do
+ * so; kmp: of this schedule of libomp's. */
+void nmo_dynamic_here(bool runtime);
+void nmo_dynamic_kmp(int schedule);
 
 /* ---- schedule.c: worksharing loops of the run file ------------------------------------------ */
 
@@ -477,6 +485,9 @@ static inline struct nmo_loop *nmo_schedule_of(uintptr_t site) {
 /* The chunk that thread of a team of threads takes, -1: as OpenMP made it. The
  * same for all threads of a team. Counts the instance at thread 0. */
 int nmo_schedule_chunk(struct nmo_loop *loop, const struct nmo_region *region, int threads, int thread);
+/* Whether an instance of the loop, if named, is run as the plan says. Counts it at
+ * the team's master, and says why not. */
+bool nmo_schedule_fits(struct nmo_loop *loop, const struct nmo_region *region, int threads, bool master);
 /* What libomp's unchunked static gives to thread number chunk of threads:
  * [lower, upper] become its part, *last whether that has the last iteration.
  * False, and nothing changed, where the loop is empty or too long to count. */
@@ -487,9 +498,29 @@ bool nmo_schedule_bounds_8u(uint64_t *lower, uint64_t *upper, int64_t incr, uint
 
 /* ---- hook_loop.c: where worksharing loops ask for their bounds -------------------------------- */
 
+/* The caller is in the loop whose bounds are fetched at site; mode track tells the plugin. */
+void nmo_loop_enter(uintptr_t site, unsigned about);
 void nmo_loop_leave(void); /* the caller is in no static loop now; mode track tells the plugin */
 /* Threads of the team that the caller, an address in the program, is in. */
 int nmo_loop_threads(bool gomp, uintptr_t caller);
+int nmo_loop_thread(bool gomp, uintptr_t caller); /* its number in that */
+
+/* ---- hook_affine.c: loops that hand out their work, where the plan says how ------------------ */
+
+/* A GOMP_parallel_loop_*: a region that is one loop. start is the call that begins
+ * such a loop by itself. */
+struct nmo_affine_whole {
+    uintptr_t site;
+    long first, end, incr, chunk;
+    unsigned schedule; /* NMO_AFFINE_DYNAMIC and so on */
+    const char *start;
+};
+enum { NMO_AFFINE_DYNAMIC = 2, NMO_AFFINE_GUIDED = 3, NMO_AFFINE_RUNTIME = 5, NMO_AFFINE_MONOTONIC = 16 };
+/* Whether the loop that begins at site may be ours. */
+static inline bool nmo_affine_possible(uintptr_t site) {
+    return NMO_UNLIKELY(nmo_run.affine || nmo_schedule_of(site));
+}
+void nmo_affine_enter(const struct nmo_affine_whole *whole); /* by each member of the team */
 
 /* ---- real.c: the next definition of what we interpose ---------------------------------------- */
 

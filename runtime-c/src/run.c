@@ -287,7 +287,7 @@ static void parse_nodes(struct nmo_loop *l, struct line *line) {
 
 static const char *parse_loop(struct parse *p, struct line *line) {
     static const char *const runtimes[] = {"gomp", "kmp", NULL};
-    static const char *const schedules[] = {"inverse", "nodes", "block-exclusive", NULL};
+    static const char *const schedules[] = {"inverse", "nodes", "block-exclusive", "affine", NULL};
     struct nmo_loop *l = &p->run->loops[p->run->nloops++];
     l->id = (uint32_t)number(line);
     l->kmp = choice(line, runtimes) == 1;
@@ -306,7 +306,7 @@ static const char *parse_loop(struct parse *p, struct line *line) {
 
 static const char *parse_line(struct parse *p, struct line *line) {
     static const char *const names[] = {"mode", "sys", "mark", "page-ranges", "cpu", "node", "pinned", "only", "summary",
-                                        "module", "object", "frame", "symbol", "map", "touched", "loop", NULL};
+                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "affine", NULL};
     static const char *const modes[] = {"track", "apply", "bind", NULL};
     static const char *const systems[] = {"linux", "emulated", NULL};
     switch (choice(line, names)) {
@@ -325,7 +325,8 @@ static const char *parse_line(struct parse *p, struct line *line) {
     case 12: return parse_symbol(p, line);
     case 13: return parse_runs(p, line, false);
     case 14: return parse_runs(p, line, true);
-    default: return parse_loop(p, line);
+    case 15: return parse_loop(p, line);
+    default: p->run->affine = number(line) != 0; return NULL;
     }
 }
 

@@ -55,6 +55,8 @@ static unsigned phases(const struct nmo_loop *l) {
 }
 
 static bool possible(const struct nmo_loop *l) {
+    if (l->schedule == NMO_SCHEDULE_AFFINE)
+        return false; /* affine.c */
     if (l->kmp && greedy()) {
         nmo_warn("loops run as OpenMP made them: KMP_SCHEDULE is greedy", "");
         return false;
@@ -181,20 +183,34 @@ static const uint16_t *chunks_of(const struct nmo_loop *loop, const struct nmo_r
     return loop->chunk + phase * (uint64_t)nmo_run.ncpus;
 }
 
+static bool team_fits(const struct nmo_loop *loop, const struct nmo_region *region, int threads) {
+    return threads == nmo_run.ncpus && !region->nested && region->fn && (!loop || loop->since <= region->epoch);
+}
+
+/* One thread of each team counts an instance; taken: it did not run as OpenMP made it. */
+static void tally(struct nmo_loop *loop, const struct nmo_region *region, int threads, bool fits, bool taken) {
+    if (taken)
+        __atomic_fetch_add(&loop->permuted, 1, __ATOMIC_RELAXED);
+    else if (!__atomic_fetch_add(&loop->left, 1, __ATOMIC_RELAXED) && !fits)
+        say_left(loop, region, threads);
+}
+
+bool nmo_schedule_fits(struct nmo_loop *loop, const struct nmo_region *region, int threads, bool master) {
+    bool fits = team_fits(loop, region, threads);
+    if (loop && master)
+        tally(loop, region, threads, fits, fits);
+    return fits;
+}
+
 int nmo_schedule_chunk(struct nmo_loop *loop, const struct nmo_region *region, int threads, int thread) {
-    if (!loop->chunk)
+    if (!loop->chunk || NMO_UNLIKELY((unsigned)thread >= (unsigned)threads))
         return -1;
-    bool fits = threads == nmo_run.ncpus && !region->nested && region->fn && loop->since <= region->epoch;
-    if (NMO_UNLIKELY((unsigned)thread >= (unsigned)threads))
-        return -1;
+    bool fits = team_fits(loop, region, threads);
     const uint16_t *chunk = fits ? chunks_of(loop, region) : NULL;
     if (thread == 0) {
         if (NMO_UNLIKELY(loop->sweep && fits))
             follow_sweep(loop, region);
-        if (chunk)
-            __atomic_fetch_add(&loop->permuted, 1, __ATOMIC_RELAXED);
-        else if (!__atomic_fetch_add(&loop->left, 1, __ATOMIC_RELAXED) && !fits)
-            say_left(loop, region, threads);
+        tally(loop, region, threads, fits, chunk != NULL);
     }
     return chunk ? chunk[thread] : -1;
 }
