@@ -294,7 +294,7 @@ static const char *parse_loop(struct parse *p, struct line *line) {
     l->module = small_number(line, 65535);
     l->offset = number(line);
     l->schedule = (enum nmo_schedule)choice(line, schedules);
-    if (l->schedule != NMO_SCHEDULE_INVERSE)
+    if (l->schedule == NMO_SCHEDULE_NODES || l->schedule == NMO_SCHEDULE_BLOCKS)
         parse_nodes(l, line);
     else
         word(line);
