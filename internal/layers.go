@@ -3,7 +3,7 @@
 //
 // Read from the top of Rows to its end, the list is the algorithm: a run is
 // recorded, ingested into a profile, attributed, classified, its patterns of use
-// recognised, planned, and the
+// recognised, planned, what no plan reaches is advised to the programmer, and the
 // plan is launched on a machine or in the lab; report and check read any stage.
 // Everything turns on two plain contracts: profile (what was observed) and plan
 // (what shall be done). Left of profile is only reading, between the two is only

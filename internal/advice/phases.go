@@ -24,9 +24,6 @@ type family struct {
 	extent  []int64 // along the axes
 	members []*member
 	loops   []*use // as they are in the source
-	// other is the accesses of the loops to arrays that are not members and that they
-	// divide: in each phase another node uses their parts.
-	other float64
 }
 
 // member is one group of objects, an array.
