@@ -269,6 +269,10 @@ static uint64_t item(struct line *line, char **list) {
     return digits(line, at, 10);
 }
 
+static bool permutes_nodes(const struct nmo_loop *l) {
+    return l->schedule == NMO_SCHEDULE_NODES || l->schedule == NMO_SCHEDULE_BLOCKS;
+}
+
 /* "2,3,0,1"; of a block-exclusive loop the sweep and the step come first. */
 static void parse_nodes(struct nmo_loop *l, struct line *line) {
     char *list = word(line);
@@ -294,7 +298,7 @@ static const char *parse_loop(struct parse *p, struct line *line) {
     l->module = small_number(line, 65535);
     l->offset = number(line);
     l->schedule = (enum nmo_schedule)choice(line, schedules);
-    if (l->schedule == NMO_SCHEDULE_NODES || l->schedule == NMO_SCHEDULE_BLOCKS)
+    if (permutes_nodes(l))
         parse_nodes(l, line);
     else
         word(line);
@@ -369,7 +373,7 @@ static const char *check_loop(const struct nmo_run *run, const struct nmo_loop *
     for (int i = 0; i < l->nnodes; i++)
         seen |= 1ull << l->nodes[i];
     uint64_t all = run->nnodes >= 64 ? UINT64_MAX : (1ull << run->nnodes) - 1;
-    if (l->schedule != NMO_SCHEDULE_INVERSE && (l->nnodes != run->nnodes || seen != all))
+    if (permutes_nodes(l) && (l->nnodes != run->nnodes || seen != all))
         return "the nodes of a loop are not those of the machine, each once";
     if (l->schedule == NMO_SCHEDULE_BLOCKS && (l->sweep < (uint64_t)run->nnodes || !l->step || l->step >= (unsigned)run->nnodes))
         return "a loop's sweep is shorter than its phases, or its step is not one from a node to another";
