@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"numaopt/internal/profile"
 	"numaopt/internal/programs"
@@ -65,6 +66,11 @@ type result struct {
 // emulate runs a command on 4x2 and returns its profile.
 func emulate(t *testing.T, qemu record.Emulator, change func(*record.Options), command ...string) result {
 	t.Helper()
+	return emulateIn(context.Background(), t, qemu, change, command...)
+}
+
+func emulateIn(ctx context.Context, t *testing.T, qemu record.Emulator, change func(*record.Options), command ...string) result {
+	t.Helper()
 	machine, err := topo.Parse("4x2")
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +80,7 @@ func emulate(t *testing.T, qemu record.Emulator, change func(*record.Options), c
 	if change != nil {
 		change(&opt)
 	}
-	raw, err := record.Emulate(context.Background(), qemu, opt)
+	raw, err := record.Emulate(ctx, qemu, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,6 +320,23 @@ func TestTogether(t *testing.T) {
 	}
 	if late > 0 {
 		t.Errorf("on %d of 256 pages the thread that ended there came first", late)
+	}
+}
+
+// Nothing that the threads or the emulator do is held up because threads wait for each
+// other.
+func TestNobodyIsHeldUp(t *testing.T) {
+	qemu := emulator(t)
+	app := compile(t, "together", "-fopenmp", "-Wno-attributes")
+	for _, what := range []string{"fork", "exit", "split", "fresh", "moves", "computes"} {
+		t.Run(what, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			r := emulateIn(ctx, t, qemu, nil, app, what)
+			if r.raw.Status != 0 || ctx.Err() != nil {
+				t.Errorf("status %d, %v\n%s", r.raw.Status, ctx.Err(), r.out)
+			}
+		})
 	}
 }
 

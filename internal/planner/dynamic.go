@@ -3,7 +3,6 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -167,24 +166,32 @@ func (d *demand) choice() {
 }
 
 // races is the pages that threads of several nodes store to in the loop that touched
-// them first, with these nodes. Who comes first there is a matter of microseconds: in
-// the next run the page may be on any of them, so it is not where it should be only
-// because it happened to be in this one. A prediction for pages that are left to
-// first touch is of this run all the same.
+// them first, with these nodes. Who comes first there is often a matter of microseconds:
+// in the next run the page may be on any of them, so it is not where it should be only
+// because it happened to be in this one. (Where a barrier or a later instance of the
+// loop decides it, being told costs the page nothing.) A prediction for pages that are
+// left to first touch is of this run all the same.
 func (d *demand) races() map[int][]int {
-	nodes := make(map[int][]int)
+	stores := make([]uint64, len(d.p.Pages)) // by page, a bit for each node
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		pg := &d.p.Pages[r.Page]
-		if r.Op != profile.Store || r.Region != pg.Region || pg.Home < 0 || pg.Serial ||
-			d.p.Regions[r.Region].Kind != profile.Loop || d.p.Regions[r.Region].Dynamic {
-			continue
-		}
-		if n := int(d.p.Threads[r.Thread].Node); !slices.Contains(nodes[r.Page], n) {
-			nodes[r.Page] = append(nodes[r.Page], n)
+		if r.Op == profile.Store && r.Region == pg.Region && pg.Home >= 0 && !pg.Serial &&
+			d.p.Regions[r.Region].Kind == profile.Loop && !d.p.Regions[r.Region].Dynamic {
+			stores[r.Page] |= 1 << d.p.Threads[r.Thread].Node
 		}
 	}
-	maps.DeleteFunc(nodes, func(page int, n []int) bool { return len(n) < 2 || !slices.Contains(n, d.home[page]) })
+	nodes := make(map[int][]int)
+	for page, set := range stores {
+		if bits.OnesCount64(set) < 2 || set&(1<<d.home[page]) == 0 {
+			continue
+		}
+		for n := range d.n {
+			if set&(1<<n) != 0 {
+				nodes[page] = append(nodes[page], n)
+			}
+		}
+	}
 	return nodes
 }
 

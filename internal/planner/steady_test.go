@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -77,6 +78,12 @@ func TestSteady(t *testing.T) {
 		}
 		return m
 	}
+	slices.SortFunc(p.Rows, func(a, b profile.Row) int {
+		return cmp.Or(a.Page-b.Page, a.Thread-b.Thread, a.Region-b.Region, int(a.Op)-int(b.Op))
+	})
+	if slices.Equal(steady(p).Rows, p.Rows) {
+		t.Error("nothing is moved")
+	}
 	for name, key := range map[string]func(r *profile.Row) cell{
 		"reaching the LLC": func(r *profile.Row) cell {
 			return cell{r.Page, r.Thread, r.Region, r.Op, min(r.Level, profile.LLC)}
@@ -92,5 +99,23 @@ func TestSteady(t *testing.T) {
 				t.Errorf("%s, %+v: %d, was %d", name, k, after[k], n)
 			}
 		}
+	}
+}
+
+// Pages that a node uses often are served by its LLC; that is no luck of theirs, and
+// their neighbours, which stream through it, do not get their misses.
+func TestHotNeighbours(t *testing.T) {
+	s := newSweeps(4, 2)
+	use, u := s.loop("use"), s.array("u", 64)
+	for page := range s.Objects[u].Pages() {
+		s.touch(use, 4, page, 1) // first: all are on node 2
+		s.touch(use, 0, page, 900)
+		if page < 32 {
+			s.Rows = append(s.Rows, profile.Row{Page: page, Thread: 0, Region: use, Level: profile.LLC, Count: 30000})
+		}
+		s.touch(use, 2, page, 100)
+	}
+	if got := placement(build(t, s.Profile, DefaultOptions()).Plan); got != "u bind 0" {
+		t.Error(got)
 	}
 }

@@ -2,14 +2,16 @@
  * the file that defines them.
  *
  * The plugin lives in the QEMU process, not in the program: it may use libc
- * freely, but a callback may interrupt nothing and must not block for long. Memory accesses
- * arrive concurrently on all vCPUs; everything they need without a lock is in
- * struct vcpu, in the vCPU's `seen` table and in the arena.
+ * freely, but a callback may interrupt nothing and must not block for long (the
+ * longest is pace.c, for milliseconds). Memory accesses arrive concurrently on all
+ * vCPUs; everything they need without a lock is in struct vcpu, in the vCPU's `seen`
+ * table and in the arena.
  */
 #ifndef NMO_EMULATE_H
 #define NMO_EMULATE_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "arena.h"
 #include "cache.h"
@@ -67,7 +69,9 @@ struct vcpu {
     /* Rarely used from here on. */
     uint32_t paced;  /* others wait for it */
     int64_t ahead;   /* its time is the L1's clock and this */
-    uint64_t looked; /* its time when another last looked */
+    uint64_t looked, looked_cpu; /* its time when another last looked, and its CPU time at the first such look */
+    uint32_t looked_epoch;
+    clockid_t cpu_clock;
     uint32_t paused, rank, waiting, start;
     uint32_t loop;
     uint32_t row;    /* loop of the last region that it began as a master */

@@ -4,12 +4,18 @@
  * few, some milliseconds each. Left alone, one thread would be through its part of a
  * loop before another has begun: it would win every race for the first touch of a
  * page, take most of the chunks that are handed out, and have an LLC to itself that
- * it shares. So a thread that has made WINDOW accesses more than the slowest waits
- * for it. Accesses are the measure of time because they are counted anyway.
+ * it shares. So threads wait for the slowest at a common horizon. Accesses are the
+ * measure of time because they are counted anyway.
  *
- * Nobody waits for a thread in a system call (unless it was woken and has yet to run),
- * for one that shares its CPU, or for one that makes no accesses; none of them has a
- * time of its own, and it joins again at the time of the others.
+ * A thread takes part, v->paced, while it runs the program's code on a CPU of its own.
+ * It drops out for every system call, so one that makes many is hardly held up; it
+ * joins again at the time of the others. While pages are touched first the others
+ * also wait for threads that were woken or made and have yet to run. A thread that
+ * makes no access for PATIENCE_NS is let go, since QEMU may hold it up for those that
+ * wait here; so is one that makes few though it has the CPU, for it computes.
+ *
+ * Each thread writes its own ahead, until and paced; others may only clear paced and
+ * lower until.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -23,27 +29,46 @@
  * which it matters most. Each step costs every thread a wait. */
 #define WINDOW 262144
 #define FIRST_WINDOW 1024
-/* Hits of the L1 do not look at the horizon: for a thread that spins another must. */
+/* Hits of the L1 do not look at the horizon: for a thread that spins another must. The
+ * first that waits does so every LOOK_NS, and all do where it does not. */
 #define LOOK_NS 100000
-#define PATIENCE 50 /* looks at a thread that makes no access, before it is let go */
+#define PATIENCE_NS 5000000
+#define COMPUTES_NS 20000000 /* of CPU time, from the horizon before, or from the first look */
+#define FIRST_COMPUTES_NS 2000000
 
-static pthread_mutex_t pace_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t window = FIRST_WINDOW;
-static uint64_t horizon = FIRST_WINDOW; /* all may advance to here */
-static bool touching;                   /* pages were touched first since it was last moved */
-static uint32_t epoch;            /* changes with the horizon */
-static uint32_t waiting;          /* threads at the horizon */
-static int coming;                /* threads that were woken or made and have not run since */
+static pthread_mutex_t pace_lock = PTHREAD_MUTEX_INITIALIZER; /* of all that is static here */
+static uint64_t window = FIRST_WINDOW;                        /* read without the lock, too, as the next three */
+static uint64_t horizon = FIRST_WINDOW;                       /* all may advance to here */
+static uint32_t at_horizon;                                   /* threads that wait there */
+static bool touching;    /* pages were touched first since the horizon was moved */
+static uint32_t epoch;   /* changes with the horizon */
+static bool looked_after; /* a thread at the horizon wakes every LOOK_NS */
+static uint64_t patient_since;
+static int coming; /* threads that were woken or made less those that ran since; atomic */
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t get(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+static void set(uint64_t *p, uint64_t value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 
 static uint64_t time_of(const struct vcpu *v)
 {
-    return __atomic_load_n(&v->l1->clock, __ATOMIC_RELAXED) + (uint64_t)__atomic_load_n(&v->ahead, __ATOMIC_RELAXED);
+    return get(&v->l1->clock) + (uint64_t)__atomic_load_n(&v->ahead, __ATOMIC_RELAXED);
 }
 
-static bool behind(const struct vcpu *v, uint64_t time)
+/* The L1's clock at which v will have come to a time. */
+static uint64_t clock_at(const struct vcpu *v, uint64_t time)
 {
-    return __atomic_load_n(&v->paced, __ATOMIC_ACQUIRE) && time_of(v) < time;
+    int64_t ahead = __atomic_load_n(&v->ahead, __ATOMIC_RELAXED);
+    return (int64_t)time > ahead ? time - (uint64_t)ahead : 0;
 }
+
+static bool paced(const struct vcpu *v) { return __atomic_load_n(&v->paced, __ATOMIC_ACQUIRE); }
 
 /* Moves the horizon on if all have come to it. pre: pace_lock is held. */
 static void advance(void)
@@ -53,16 +78,18 @@ static void advance(void)
         return;
     for (unsigned i = 0; i < nmo_thread_count; i++) {
         const struct vcpu *v = &nmo_vcpus[i];
-        if (behind(v, horizon))
+        uint64_t time = paced(v) ? time_of(v) : UINT64_MAX;
+        if (time < horizon)
             return;
-        if (v->paced && time_of(v) < least)
-            least = time_of(v);
+        if (time < least)
+            least = time;
     }
-    window = touching ? FIRST_WINDOW : WINDOW;
+    set(&window, touching ? FIRST_WINDOW : WINDOW);
     __atomic_store_n(&touching, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&horizon, (least == UINT64_MAX ? horizon : least) + window, __ATOMIC_RELEASE);
+    set(&horizon, (least == UINT64_MAX ? horizon : least) + window);
+    patient_since = nanoseconds();
     __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
-    if (waiting > 0)
+    if (at_horizon > 0)
         syscall(SYS_futex, &epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -71,41 +98,57 @@ static void shorten(uint64_t time)
 {
     if (time >= horizon)
         return;
-    window = FIRST_WINDOW;
-    __atomic_store_n(&horizon, time, __ATOMIC_RELEASE);
+    set(&window, FIRST_WINDOW);
+    set(&horizon, time);
     for (unsigned i = 0; i < nmo_thread_count; i++)
-        __atomic_store_n(&nmo_vcpus[i].until, time - (uint64_t)nmo_vcpus[i].ahead, __ATOMIC_RELAXED);
+        if (paced(&nmo_vcpus[i]))
+            set(&nmo_vcpus[i].until, clock_at(&nmo_vcpus[i], time));
 }
 
-/* Lets go of those behind that have made no access since they were last looked at,
- * and of those to come. */
+/* CPU time of v's thread. */
+static uint64_t cpu_of(const struct vcpu *v)
+{
+    struct timespec t;
+    return clock_gettime(v->cpu_clock, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : UINT64_MAX;
+}
+
+/* Whether v, which is behind, is to be let go. */
+static bool stalled(struct vcpu *v)
+{
+    uint64_t time = time_of(v), cpu = cpu_of(v);
+    bool again = v->looked_epoch == epoch && v->looked != 0, still = again && v->looked == time;
+    if (!again)
+        v->looked_cpu = cpu;
+    v->looked_epoch = epoch;
+    v->looked = time;
+    return still || cpu - v->looked_cpu > (window == WINDOW ? COMPUTES_NS : FIRST_COMPUTES_NS);
+}
+
+/* Lets go of those behind that have stalled since they were last looked at, and of
+ * those to come. pre: pace_lock is held. */
 static void drop_stalled(void)
 {
     static int looked;
     int now = __atomic_load_n(&coming, __ATOMIC_RELAXED);
-    if (now > 0 && now == looked)
+    if (now != 0 && now == looked)
         __atomic_compare_exchange_n(&coming, &now, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     looked = now;
     for (unsigned i = 0; i < nmo_thread_count; i++) {
         struct vcpu *v = &nmo_vcpus[i];
-        if (!behind(v, horizon))
-            continue;
-        if (v->looked == time_of(v))
+        if (paced(v) && time_of(v) < horizon && stalled(v))
             __atomic_store_n(&v->paced, 0, __ATOMIC_RELEASE);
-        v->looked = time_of(v);
     }
 }
 
 /* As many threads will soon run, or -1 does. */
-void nmo_pace_coming(int threads)
-{
-    if (__atomic_add_fetch(&coming, threads, __ATOMIC_RELAXED) < 0)
-        __atomic_store_n(&coming, 0, __ATOMIC_RELAXED);
-}
+void nmo_pace_coming(int threads) { __atomic_fetch_add(&coming, threads, __ATOMIC_RELAXED); }
 
-/* A futex operation that woke threads, or was woken. */
+/* A futex operation that woke threads, or was woken. Who is woken from another process
+ * does not say so here, nor who waits for a thread to end. */
 void nmo_pace_futex(uint64_t op, int64_t result)
 {
+    if (!(op & FUTEX_PRIVATE_FLAG))
+        return;
     switch (op & FUTEX_CMD_MASK) {
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET:
@@ -119,78 +162,88 @@ void nmo_pace_futex(uint64_t op, int64_t result)
     }
 }
 
-/* The thread runs on, at the time of the others. */
+/* v takes part from here on, at the time of the others. Called by its own thread. */
 void nmo_pace_join(struct vcpu *v)
 {
-    if (v->l1 == NULL)
+    if (v->l1 == NULL || (v->flags & (NMO_V_SHARED | NMO_V_OFF)))
         return;
-    uint64_t end = __atomic_load_n(&horizon, __ATOMIC_ACQUIRE), now = time_of(v);
-    if (now + window < end)
-        __atomic_store_n(&v->ahead, v->ahead + (int64_t)(end - window - now), __ATOMIC_RELAXED);
-    v->until = end - (uint64_t)v->ahead;
-    __atomic_store_n(&v->paced, (v->flags & (NMO_V_SHARED | NMO_V_OFF)) == 0, __ATOMIC_RELEASE);
+    if (v->cpu_clock == 0 && pthread_getcpuclockid(pthread_self(), &v->cpu_clock) != 0)
+        return;
+    uint64_t end = get(&horizon), step = get(&window), now = time_of(v), want = now;
+    if (now + step < end)
+        want = end - step;
+    else if (!paced(v) && now > end + step)
+        want = end;
+    __atomic_store_n(&v->ahead, v->ahead + (int64_t)(want - now), __ATOMIC_RELAXED);
+    __atomic_store_n(&v->paced, 1, __ATOMIC_RELEASE);
+    do /* the horizon may be taken back meanwhile */
+        set(&v->until, clock_at(v, end = get(&horizon)));
+    while (get(&horizon) != end);
 }
 
-/* The thread stops for a while, or for good. */
+/* v stops for a while, or for good. */
 void nmo_pace_leave(struct vcpu *v)
 {
-    if (!v->paced)
-        return;
-    __atomic_store_n(&v->paced, 0, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) == 0)
+    if (!__atomic_exchange_n(&v->paced, 0, __ATOMIC_ACQ_REL) || __atomic_load_n(&at_horizon, __ATOMIC_ACQUIRE) == 0)
         return;
     pthread_mutex_lock(&pace_lock);
     advance();
     pthread_mutex_unlock(&pace_lock);
 }
 
-/* Sleeps until the horizon moves; the first of those that wait looks after the
- * others meanwhile. pre: pace_lock is held; it is let go of. */
-static void wait_for_others(unsigned *looks)
+/* Sleeps until the horizon moves, or for a while. pre: pace_lock is held; it is let
+ * go of meanwhile. */
+static void sleep_at_horizon(void)
 {
-    static bool looking;
-    const struct timespec brief = {0, LOOK_NS};
+    bool look = !looked_after;
     uint32_t seen = epoch;
-    bool look = !looking;
-    if (look)
-        looking = true;
+    const struct timespec patience = {0, look ? LOOK_NS : PATIENCE_NS};
+    looked_after = true;
     pthread_mutex_unlock(&pace_lock);
-    syscall(SYS_futex, &epoch, FUTEX_WAIT_PRIVATE, seen, look ? &brief : NULL, NULL, 0);
+    syscall(SYS_futex, &epoch, FUTEX_WAIT_PRIVATE, seen, &patience, NULL, 0);
     pthread_mutex_lock(&pace_lock);
-    if (!look)
-        return;
-    looking = false;
-    if (epoch == seen && ++*looks % PATIENCE == 0)
+    looked_after = looked_after && !look;
+    uint64_t now = nanoseconds();
+    if (epoch == seen && now - patient_since >= PATIENCE_NS) {
+        patient_since = now;
         drop_stalled();
+    }
 }
 
-/* The thread may have come to the horizon: waits there for the others. */
+/* The L1's clock of v has come to v->until: if that is the horizon, v waits there for
+ * the others. */
 void nmo_pace(struct vcpu *v)
 {
     nmo_pace_join(v);
-    if (!v->paced || time_of(v) < __atomic_load_n(&horizon, __ATOMIC_ACQUIRE))
+    if (!paced(v) || time_of(v) < get(&horizon)) {
+        if (!paced(v))
+            set(&v->until, get(&v->l1->clock) + WINDOW);
         return;
-    unsigned looks = 0;
+    }
     pthread_mutex_lock(&pace_lock);
-    waiting++;
-    for (advance(); time_of(v) >= horizon; advance())
-        wait_for_others(&looks);
-    waiting--;
-    v->until = horizon - (uint64_t)v->ahead;
+    __atomic_fetch_add(&at_horizon, 1, __ATOMIC_RELEASE);
+    for (advance(); paced(v) && time_of(v) >= horizon; advance())
+        sleep_at_horizon();
+    __atomic_fetch_sub(&at_horizon, 1, __ATOMIC_RELEASE);
+    set(&v->until, clock_at(v, horizon));
     pthread_mutex_unlock(&pace_lock);
 }
 
-/* The thread is about to touch a page first, unless another comes before it: from
- * here on all go in small steps. */
+/* v is about to touch a page first, unless another comes before it: from here on all
+ * go in small steps. */
 void nmo_pace_touching(struct vcpu *v)
 {
+    if (!paced(v))
+        nmo_pace_join(v);
+    if (!paced(v))
+        return;
     if (!__atomic_load_n(&touching, __ATOMIC_RELAXED)) {
         pthread_mutex_lock(&pace_lock);
         __atomic_store_n(&touching, true, __ATOMIC_RELAXED);
         shorten(time_of(v) + FIRST_WINDOW);
         pthread_mutex_unlock(&pace_lock);
     }
-    if (v->l1->clock >= __atomic_load_n(&v->until, __ATOMIC_RELAXED))
+    if (v->l1->clock >= get(&v->until))
         nmo_pace(v);
 }
 
@@ -198,8 +251,10 @@ void nmo_pace_touching(struct vcpu *v)
 void nmo_pace_child(struct vcpu *v)
 {
     pthread_mutex_init(&pace_lock, NULL);
-    waiting = 0;
+    at_horizon = 0;
+    looked_after = false;
     coming = 0;
+    v->cpu_clock = 0;
     for (unsigned i = 0; i < nmo_thread_count; i++)
         nmo_vcpus[i].paced = 0;
     nmo_pace_join(v);

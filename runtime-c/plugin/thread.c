@@ -34,9 +34,10 @@ static void mark_shared(uint32_t cpu)
         struct vcpu *v = &nmo_vcpus[i];
         if ((v->flags & (NMO_V_OFF | NMO_V_NEW)) || v->cpu != cpu)
             continue;
-        if (users[cpu] > 1)
+        if (users[cpu] > 1) {
             __atomic_fetch_or(&v->flags, NMO_V_SHARED, __ATOMIC_RELAXED);
-        else
+            nmo_pace_leave(v);
+        } else
             __atomic_fetch_and(&v->flags, ~NMO_V_SHARED, __ATOMIC_RELAXED);
     }
 }
@@ -71,6 +72,7 @@ static void become(struct vcpu *v, uint32_t rank, uint32_t cpu, uint32_t start, 
     if (cpu >= nmo_model.cpus)
         cpu = 0;
     leave_cpu(v);
+    nmo_pace_leave(v);
     if (v->flags & NMO_V_NEW)
         nmo_pace_coming(-1);
     v->rank = rank;
@@ -85,7 +87,7 @@ static void become(struct vcpu *v, uint32_t rank, uint32_t cpu, uint32_t start, 
         clear_payload(v->l1);
     __atomic_store_n(&v->flags, v->paused ? NMO_V_PAUSED : 0, __ATOMIC_RELEASE);
     mark_shared(cpu);
-    nmo_pace_join(v);
+    __atomic_store_n(&v->until, 0, __ATOMIC_RELEASE); /* it joins the others at its next access */
 }
 
 /* The lowest rank that no vCPU has. */
@@ -137,9 +139,12 @@ void nmo_thread_end(unsigned vcpu)
     if (vcpu >= NMO_MAX_VCPUS)
         return;
     pthread_mutex_lock(&thread_lock);
-    leave_cpu(&nmo_vcpus[vcpu]);
-    __atomic_store_n(&nmo_vcpus[vcpu].flags, NMO_V_OFF, __ATOMIC_RELEASE);
-    nmo_pace_leave(&nmo_vcpus[vcpu]);
+    struct vcpu *v = &nmo_vcpus[vcpu];
+    leave_cpu(v);
+    if (v->flags & NMO_V_NEW)
+        nmo_pace_coming(-1);
+    __atomic_store_n(&v->flags, NMO_V_OFF, __ATOMIC_RELEASE);
+    nmo_pace_leave(v);
     pthread_mutex_unlock(&thread_lock);
 }
 
