@@ -28,7 +28,7 @@
 /* How far threads may be apart, in accesses: little while pages are touched first, for
  * which it matters most. Each step costs every thread a wait. */
 #define WINDOW 262144
-#define FIRST_WINDOW 1024
+#define FIRST_WINDOW 128
 /* Hits of the L1 do not look at the horizon: for a thread that spins another must. The
  * first that waits does so every LOOK_NS, and all do where it does not. */
 #define LOOK_NS 100000
