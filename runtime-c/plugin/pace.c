@@ -14,8 +14,8 @@
  * makes no access for PATIENCE_NS is let go, since QEMU may hold it up for those that
  * wait here; so is one that makes few though it has the CPU, for it computes.
  *
- * Each thread writes its own ahead, until and paced; others may only clear paced and
- * lower until.
+ * Each thread sets its own ahead, until and paced; others clear paced, lower until, and
+ * take ahead back.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -70,23 +70,23 @@ static uint64_t clock_at(const struct vcpu *v, uint64_t time)
 
 static bool paced(const struct vcpu *v) { return __atomic_load_n(&v->paced, __ATOMIC_ACQUIRE); }
 
-/* Moves the horizon on if all have come to it. pre: pace_lock is held. */
+/* Moves the horizon on if all have come to it. Who went past it without looking, as a
+ * thread that spins does, has only come to it. pre: pace_lock is held. */
 static void advance(void)
 {
-    uint64_t least = UINT64_MAX;
     if (touching && __atomic_load_n(&coming, __ATOMIC_RELAXED) > 0)
         return;
-    for (unsigned i = 0; i < nmo_thread_count; i++) {
-        const struct vcpu *v = &nmo_vcpus[i];
-        uint64_t time = paced(v) ? time_of(v) : UINT64_MAX;
-        if (time < horizon)
+    for (unsigned i = 0; i < nmo_thread_count; i++)
+        if (paced(&nmo_vcpus[i]) && time_of(&nmo_vcpus[i]) < horizon)
             return;
-        if (time < least)
-            least = time;
+    for (unsigned i = 0; i < nmo_thread_count; i++) {
+        struct vcpu *v = &nmo_vcpus[i];
+        if (paced(v))
+            __atomic_fetch_sub(&v->ahead, (int64_t)(time_of(v) - horizon), __ATOMIC_RELAXED);
     }
     set(&window, touching ? FIRST_WINDOW : WINDOW);
     __atomic_store_n(&touching, false, __ATOMIC_RELAXED);
-    set(&horizon, (least == UINT64_MAX ? horizon : least) + window);
+    set(&horizon, horizon + window);
     patient_since = nanoseconds();
     __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
     if (at_horizon > 0)
@@ -174,7 +174,7 @@ void nmo_pace_join(struct vcpu *v)
         want = end - step;
     else if (!paced(v) && now > end + step)
         want = end;
-    __atomic_store_n(&v->ahead, v->ahead + (int64_t)(want - now), __ATOMIC_RELAXED);
+    __atomic_fetch_add(&v->ahead, (int64_t)(want - now), __ATOMIC_RELAXED);
     __atomic_store_n(&v->paced, 1, __ATOMIC_RELEASE);
     do /* the horizon may be taken back meanwhile */
         set(&v->until, clock_at(v, end = get(&horizon)));
