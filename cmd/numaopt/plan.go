@@ -63,8 +63,7 @@ Which thread gets which chunk of a dynamic or guided loop is chance, so no page 
 theirs can be placed. --affine lets each node's threads take the chunks of their own
 contiguous part of the iterations first, and then help other nodes from the end of
 theirs; it takes a profile made with profile --affine. It is off by default because it
-changes which thread runs what by design, though OpenMP never promised that. What
-threads steal where the parts are not equally long is not in the prediction.
+changes which thread runs what by design, though OpenMP never promised that.
 
 A plan is a YAML file to be read, reviewed in a diff, and edited; each entry says
 why it is there and what it is predicted to change. What no placement can help is

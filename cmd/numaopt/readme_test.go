@@ -27,7 +27,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, bin := t.TempDir(), t.TempDir()
-	for program, name := range map[string]string{"serial-init": "app.c", "sweeps": "sweeps.c"} {
+	for program, name := range map[string]string{"serial-init": "app.c", "ssor": "ssor.c", "sweeps": "sweeps.c"} {
 		source, err := os.ReadFile(filepath.Join(programs.Root(), "testdata", "programs", program, program+".c"))
 		if err != nil {
 			t.Fatal(err)
