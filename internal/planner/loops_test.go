@@ -294,6 +294,12 @@ func TestLoopGroups(t *testing.T) {
 			s.Regions[4].Dynamic = true
 			return s
 		}, apart, "main static-inverse", "it must be scheduled as k.c:4 (a), which cannot be permuted: it hands out its work dynamically"},
+		{"one of them in a library", func() *sweeps {
+			s := two(group(1))()
+			s.Modules = append(s.Modules, ident.Module{Path: "/tmp/lib.so", BuildID: "ef01"})
+			s.Regions[5].Site.Module = 1
+			return s
+		}, apart, "main static-inverse", "it must be scheduled as a loop of another file, which may be rebuilt, or loaded later, without it"},
 		{"one of another schedule, libomp", func() *sweeps {
 			s := two(group(1))()
 			s.Regions[4].Schedule = ""

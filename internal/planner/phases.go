@@ -17,12 +17,14 @@ import (
 // What a core's caches keep from one instance of the region to the next they lose
 // where the next phase gives the chunk to another node: see again.
 
-// sweepOf is the sweep of loops that are permuted alike: all are of one parallel
-// region, which runs at least once for each node. 0 is none.
+// sweepOf is the sweep of loops that are permuted alike: all are one call in one
+// parallel region, which runs at least once for each node. 0 is none. Each call follows
+// its sweep alone and stops being permuted where that has another length, which others
+// that must be permuted alike would not notice in the same instance.
 func (l *loops) sweepOf(p *profile.Profile, regions []int) int {
 	first := &p.Regions[regions[0]]
 	for _, i := range regions {
-		if codeOf(p.Regions[i].Code) != codeOf(first.Code) {
+		if codeOf(p.Regions[i].Code) != codeOf(first.Code) || codeOf(p.Regions[i].Site) != codeOf(first.Site) {
 			return 0
 		}
 	}

@@ -119,6 +119,14 @@ func TestNoPhases(t *testing.T) {
 				}
 			}
 		},
+		"two loops in each region": func(p *profile.Profile) {
+			for i := range p.Regions {
+				if r := p.Regions[i]; r.Sweep > 0 {
+					r.Site.Offset += 0x40
+					p.Regions = append(p.Regions, r)
+				}
+			}
+		},
 		"nodes by turns": func(p *profile.Profile) {
 			for i := range p.Threads {
 				p.Threads[i].Node ^= p.Threads[i].Node >> 1 & 1 // nodes 0 1 3 2

@@ -291,6 +291,11 @@ func (l *loops) collect(p *profile.Profile, find func(int) int) {
 			g.refused = "the program has too many loops"
 		}
 		for _, i := range g.regions {
+			if p.Regions[i].Site.Module != p.Regions[k].Site.Module {
+				g.refused = "it must be scheduled as a loop of another file, which may be rebuilt, or loaded later, without it"
+			}
+		}
+		for _, i := range g.regions {
 			if l.why[i] != "" && g.refused == "" {
 				g.refused = fmt.Sprintf("it must be scheduled as %s, which cannot be permuted: %s", clean(p.Regions[i].Name), l.why[i])
 			}
