@@ -39,6 +39,7 @@ type demand struct {
 	// serial is the part of use that the main thread makes outside loops.
 	serial    []uint64
 	allLevels bool
+	few       string // what to say of pages that have too few samples
 	// byObject lists the pages of each object, ascending by index.
 	byObject [][]int
 	stacks   [][]plan.Frame // by site, as a plan names it

@@ -26,6 +26,9 @@ func (d *demand) warnings(r *Result) []string {
 	if d.allLevels {
 		w = append(w, fmt.Sprintf("the profile has fewer than %d DRAM accesses, so accesses of all levels were counted; a larger problem size tells more", d.opt.MinDRAM/d.grain*max(1, run.Period)))
 	}
+	if d.few != "" {
+		w = append(w, d.few)
+	}
 	if d.known == 0 {
 		w = append(w, "the profile has no accesses to pages with a known home; there is nothing to plan")
 	}

@@ -15,7 +15,8 @@
 // # Method
 //
 // Frequency-based placement, CGO'12 §2.3: a page belongs on the node that makes
-// most DRAM accesses to it, less what is luck in the LLC (steady.go). A page where that saves next to nothing over where
+// most DRAM accesses to it, less what is luck in the LLC (steady.go) or of few samples
+// (sparse.go). A page where that saves next to nothing over where
 // first touch puts it (Options.PageGain) is left to first touch. The map that
 // results for an object is then described as bind, x-wise or block-cyclic where
 // these are as good, within Options.Tolerance, and as a page map where nothing
@@ -230,10 +231,14 @@ func planFor(p *profile.Profile, opt Options) (*Result, error) {
 	if err := checkAgain(p, &opt); err != nil {
 		return nil, err
 	}
+	p, few := dense(p, opt.MinDRAM)
 	p = steady(p)
 	d, err := newDemand(p, opt)
 	if err != nil {
 		return nil, err
+	}
+	if d.few = few; few != "" {
+		d.opt.PageGain = max(d.opt.PageGain, sampleGain)
 	}
 	if err := d.counterparts(); err != nil {
 		return nil, err
