@@ -295,10 +295,23 @@ func TestFirstTouchOfCaller(t *testing.T) {
 	}
 }
 
-// Threads take part in what they share as if each had a CPU, however few there are.
+// Threads take part in what they share as if each had a CPU, however few there are. On a
+// busy machine one may get no CPU for so long that the others go on without it; that
+// does not happen in every run.
 func TestTogether(t *testing.T) {
 	qemu := emulator(t)
-	r := emulate(t, qemu, nil, compile(t, "together", "-fopenmp"))
+	app := compile(t, "together", "-fopenmp")
+	var wrong string
+	for range 5 {
+		if wrong = together(t, emulate(t, qemu, nil, app)); wrong == "" {
+			return
+		}
+		t.Log(wrong)
+	}
+	t.Error(wrong)
+}
+
+func together(t *testing.T, r result) (wrong string) {
 	if r.out != "sum 8808\n" || r.raw.Status != 0 {
 		t.Fatalf("status %d\n%s", r.raw.Status, r.out)
 	}
@@ -309,18 +322,20 @@ func TestTogether(t *testing.T) {
 	}
 	for rank, n := range by {
 		if rank > 0 && (20*n < all || 4*n > all) { // the main thread also adds it up
-			t.Errorf("rank %d made %d of %d accesses", rank, n, all)
+			wrong = fmt.Sprintf("rank %d made %d of %d accesses", rank, n, all)
 		}
 	}
+	// Without pace.c a quarter of them.
 	o, late := r.object(t, "raced in together.c"), 0
 	for _, g := range r.Pages {
-		if g.Object == o && int(g.Home) != g.Index/32/2 {
+		if g.Object == o && int(g.Home) != g.Index/32%8/2 {
 			late++
 		}
 	}
-	if late > 0 {
-		t.Errorf("on %d of 256 pages the thread that ended there came first", late)
+	if late > 8*256/20 {
+		wrong = fmt.Sprintf("on %d of 8*256 pages the thread that ended there came first", late)
 	}
+	return wrong
 }
 
 // Nothing that the threads or the emulator do is held up because threads wait for each

@@ -70,7 +70,8 @@ struct vcpu {
     uint32_t paced;  /* others wait for it */
     int64_t ahead;   /* its time is the L1's clock and this */
     uint64_t looked, looked_cpu; /* its time when another last looked, and its CPU time at the first such look */
-    uint32_t looked_epoch;
+    uint32_t looked_epoch, starved;
+    uint32_t tid, away; /* of the host; away: in a system call, or ended */
     clockid_t cpu_clock;
     uint32_t paused, rank, waiting, start;
     uint32_t loop;

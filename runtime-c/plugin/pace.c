@@ -12,13 +12,16 @@
  * joins again at the time of the others. While pages are touched first the others
  * also wait for threads that were woken or made and have yet to run. A thread that
  * makes no access for PATIENCE_NS is let go, since QEMU may hold it up for those that
- * wait here; so is one that makes few though it has the CPU, for it computes.
+ * wait here, but not yet where it only has no CPU; so is one that makes few though it
+ * has the CPU, for it computes.
  *
- * Each thread sets its own ahead, until and paced; others clear paced, lower until, and
- * take ahead back.
+ * Each thread sets its own ahead, until and paced; others clear paced, set until to an
+ * earlier time so that it looks, and take ahead back.
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,8 +36,9 @@
  * first that waits does so every LOOK_NS, and all do where it does not. */
 #define LOOK_NS 100000
 #define PATIENCE_NS 5000000
+#define STARVES 20 /* times as long for a thread that is ready to run and gets no CPU */
 #define COMPUTES_NS 20000000 /* of CPU time, from the horizon before, or from the first look */
-#define FIRST_COMPUTES_NS 2000000
+#define FIRST_COMPUTES_NS 10000000
 
 static pthread_mutex_t pace_lock = PTHREAD_MUTEX_INITIALIZER; /* of all that is static here */
 static uint64_t window = FIRST_WINDOW;                        /* read without the lock, too, as the next three */
@@ -112,27 +116,58 @@ static uint64_t cpu_of(const struct vcpu *v)
     return clock_gettime(v->cpu_clock, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : UINT64_MAX;
 }
 
+/* Whether v's thread is ready to run, as the kernel says. */
+static bool ready(const struct vcpu *v)
+{
+    char path[64], text[256], *state;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)v->tid);
+    int fd = v->tid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    state = strrchr(text, ')');
+    return state && state[1] == ' ' && state[2] == 'R';
+}
+
 /* Whether v, which is behind, is to be let go. */
 static bool stalled(struct vcpu *v)
 {
     uint64_t time = time_of(v), cpu = cpu_of(v);
     bool again = v->looked_epoch == epoch && v->looked != 0, still = again && v->looked == time;
     if (!again)
-        v->looked_cpu = cpu;
+        v->looked_cpu = cpu, v->starved = 0;
     v->looked_epoch = epoch;
     v->looked = time;
-    return still || cpu - v->looked_cpu > (window == WINDOW ? COMPUTES_NS : FIRST_COMPUTES_NS);
+    if (cpu - v->looked_cpu > (window == WINDOW ? COMPUTES_NS : FIRST_COMPUTES_NS))
+        return true;
+    return still && (!ready(v) || ++v->starved > STARVES);
+}
+
+/* Forgets threads to come that do not, though none waits for a CPU. */
+static void drop_coming(void)
+{
+    static int looked, starved;
+    int now = __atomic_load_n(&coming, __ATOMIC_RELAXED);
+    bool same = now != 0 && now == looked, wait = false;
+    looked = now;
+    if (!same) {
+        starved = 0;
+        return;
+    }
+    for (unsigned i = 0; i < nmo_thread_count && !wait; i++) {
+        uint32_t flags = __atomic_load_n(&nmo_vcpus[i].flags, __ATOMIC_RELAXED);
+        wait = !(flags & NMO_V_OFF) && ((flags & NMO_V_NEW) || (nmo_vcpus[i].away && ready(&nmo_vcpus[i])));
+    }
+    if (!wait || ++starved > STARVES)
+        __atomic_compare_exchange_n(&coming, &now, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Lets go of those behind that have stalled since they were last looked at, and of
  * those to come. pre: pace_lock is held. */
 static void drop_stalled(void)
 {
-    static int looked;
-    int now = __atomic_load_n(&coming, __ATOMIC_RELAXED);
-    if (now != 0 && now == looked)
-        __atomic_compare_exchange_n(&coming, &now, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    looked = now;
+    drop_coming();
     for (unsigned i = 0; i < nmo_thread_count; i++) {
         struct vcpu *v = &nmo_vcpus[i];
         if (paced(v) && time_of(v) < horizon && stalled(v))
@@ -167,6 +202,9 @@ void nmo_pace_join(struct vcpu *v)
 {
     if (v->l1 == NULL || (v->flags & (NMO_V_SHARED | NMO_V_OFF)))
         return;
+    v->away = 0;
+    if (v->tid == 0)
+        v->tid = (uint32_t)syscall(SYS_gettid);
     if (v->cpu_clock == 0 && pthread_getcpuclockid(pthread_self(), &v->cpu_clock) != 0)
         return;
     uint64_t end = get(&horizon), step = get(&window), now = time_of(v), want = now;
@@ -175,7 +213,7 @@ void nmo_pace_join(struct vcpu *v)
     else if (!paced(v) && now > end + step)
         want = end;
     __atomic_fetch_add(&v->ahead, (int64_t)(want - now), __ATOMIC_RELAXED);
-    __atomic_store_n(&v->paced, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&v->paced, (__atomic_load_n(&v->flags, __ATOMIC_ACQUIRE) & NMO_V_SHARED) == 0, __ATOMIC_SEQ_CST);
     do /* the horizon may be taken back meanwhile */
         set(&v->until, clock_at(v, end = get(&horizon)));
     while (get(&horizon) != end);
@@ -184,7 +222,8 @@ void nmo_pace_join(struct vcpu *v)
 /* v stops for a while, or for good. */
 void nmo_pace_leave(struct vcpu *v)
 {
-    if (!__atomic_exchange_n(&v->paced, 0, __ATOMIC_ACQ_REL) || __atomic_load_n(&at_horizon, __ATOMIC_ACQUIRE) == 0)
+    v->away = 1;
+    if (!__atomic_exchange_n(&v->paced, 0, __ATOMIC_SEQ_CST) || __atomic_load_n(&at_horizon, __ATOMIC_SEQ_CST) == 0)
         return;
     pthread_mutex_lock(&pace_lock);
     advance();
@@ -221,7 +260,7 @@ void nmo_pace(struct vcpu *v)
         return;
     }
     pthread_mutex_lock(&pace_lock);
-    __atomic_fetch_add(&at_horizon, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&at_horizon, 1, __ATOMIC_SEQ_CST); /* see nmo_pace_leave */
     for (advance(); paced(v) && time_of(v) >= horizon; advance())
         sleep_at_horizon();
     __atomic_fetch_sub(&at_horizon, 1, __ATOMIC_RELEASE);
@@ -255,6 +294,7 @@ void nmo_pace_child(struct vcpu *v)
     looked_after = false;
     coming = 0;
     v->cpu_clock = 0;
+    v->tid = 0;
     for (unsigned i = 0; i < nmo_thread_count; i++)
         nmo_vcpus[i].paced = 0;
     nmo_pace_join(v);

@@ -265,15 +265,20 @@ static unsigned kmp_schedule(int32_t schedule) {
     }
 }
 
+void nmo_affine_other(int schedule) {
+    struct nmo_affine_at *at = &nmo_self.region.affine;
+    if (mine(at))
+        leave(at); /* it was cancelled */
+    nmo_dynamic_kmp(schedule);
+}
+
 static bool kmp_begin(uintptr_t site, int32_t schedule, uint64_t chunk, struct nmo_affine_space space) {
     unsigned kind = kmp_schedule(schedule);
     bool ours = kind && nmo_affine_possible(site) && begin(site, false, kind, (int64_t)chunk, space);
-    if (!ours) {
-        if (mine(&nmo_self.region.affine))
-            leave(&nmo_self.region.affine); /* it was cancelled */
-        nmo_dynamic_kmp(schedule);
-    }
-    nmo_self.region.affine.ours = ours;
+    if (!ours)
+        nmo_affine_other(schedule);
+    if (!nmo_self.region.affine.serial) /* else it is of the outer team's loop */
+        nmo_self.region.affine.ours = ours;
     return ours;
 }
 

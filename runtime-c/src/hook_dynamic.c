@@ -140,10 +140,10 @@ void nmo_dynamic_kmp(int schedule) {
     }
 }
 
-HAND_ON(__kmpc_dist_dispatch_init_4, nmo_dynamic_kmp((int)c))
-HAND_ON(__kmpc_dist_dispatch_init_4u, nmo_dynamic_kmp((int)c))
-HAND_ON(__kmpc_dist_dispatch_init_8, nmo_dynamic_kmp((int)c))
-HAND_ON(__kmpc_dist_dispatch_init_8u, nmo_dynamic_kmp((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_4, nmo_affine_other((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_4u, nmo_affine_other((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_8, nmo_affine_other((int)c))
+HAND_ON(__kmpc_dist_dispatch_init_8u, nmo_affine_other((int)c))
 HAND_ON(__kmpc_omp_task, task_here())
 HAND_ON(__kmpc_omp_task_with_deps, task_here())
 HAND_ON(__kmpc_taskloop, task_here())

@@ -49,6 +49,7 @@ static void in_child(void) {
     nmo_module_child();
     nmo_thread_child();
     nmo_affine_child();
+    nmo_schedule_child();
     nmo_stats_child();
     nmo_mark(NMO_MARK_PROGRAM_START);
 }

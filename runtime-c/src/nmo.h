@@ -461,12 +461,14 @@ bool nmo_dynamic_runtime(void);  /* is schedule(runtime) such a schedule? false 
  * so; kmp: of this schedule of libomp's. */
 void nmo_dynamic_here(bool runtime);
 void nmo_dynamic_kmp(int schedule);
+void nmo_affine_other(int schedule); /* hook_affine.c: a loop begins that is not dealt out there */
 
 /* ---- schedule.c: worksharing loops of the run file ------------------------------------------ */
 
 void nmo_schedule_init(void);
 /* Module of the run was loaded, or is gone. */
 void nmo_schedule_loaded(int module);
+void nmo_schedule_child(void); /* after fork */
 void nmo_schedule_gone(int module);
 /* Grows with each loop that is found. A team applies what was found before it
  * began, so that all of its threads decide alike. */

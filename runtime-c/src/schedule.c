@@ -133,16 +133,19 @@ static void say_left(const struct nmo_loop *loop, const struct nmo_region *regio
     nmo_warn("a loop ran as OpenMP made it: its team has not a thread on each CPU", nmo_text_end(&text));
 }
 
+static nmo_lock end_lock;
+
+void nmo_schedule_child(void) { end_lock = (nmo_lock){0}; }
+
 /* From the next team on: a team that began with nmo_schedule_ended sees until. */
 static bool first_to_end(struct nmo_loop *loop) {
-    static nmo_lock lock;
-    nmo_lock_take(&lock);
+    nmo_lock_take(&end_lock);
     bool first = loop->until == UINT_MAX;
     if (first) {
         __atomic_store_n(&loop->until, nmo_schedule_ended + 1, __ATOMIC_RELAXED);
         __atomic_store_n(&nmo_schedule_ended, nmo_schedule_ended + 1, __ATOMIC_RELEASE);
     }
-    nmo_lock_release(&lock);
+    nmo_lock_release(&end_lock);
     return first;
 }
 

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { JOBS = 800, JOB = 4096, THREADS = 8, ROWS = 32 };
+enum { JOBS = 800, JOB = 4096, THREADS = 8, ROUNDS = 8, ROWS = 32 };
 
 static char work[JOBS][JOB] __attribute__((aligned(4096)));
-static char raced[THREADS][ROWS][4096] __attribute__((aligned(4096)));
+static char raced[ROUNDS][THREADS][ROWS][4096] __attribute__((aligned(4096)));
 
 static void jobs(void)
 {
@@ -28,7 +28,7 @@ static void jobs(void)
 }
 
 /* Each thread ends where another begins, which should have been there first. */
-static void race(void)
+static void race(int round)
 {
 #pragma omp parallel
 	{
@@ -36,11 +36,11 @@ static void race(void)
 		volatile char local[640];
 
 		for (int r = 0; r < ROWS; r++)
-			raced[me][r][0]++;
+			raced[round][me][r][0]++;
 		for (int i = 0; i < 50000; i++)
 			local[i % sizeof local] = (char)i;
 		for (int r = 0; r < ROWS; r++)
-			raced[(me + 1) % THREADS][r][64]++;
+			raced[round][(me + 1) % THREADS][r][64]++;
 	}
 }
 
@@ -178,13 +178,14 @@ static void beside(void *(*other)(void *), int threads, const char *what)
 static int shared(void)
 {
 	jobs();
-	race();
+	for (int round = 0; round < ROUNDS; round++)
+		race(round);
 	lazy();
 	long sum = 0;
 	for (int j = 0; j < JOBS; j++)
 		sum += work[j][0];
 	for (int t = 0; t < THREADS; t++)
-		sum += raced[t][0][64];
+		sum += raced[0][t][0][64];
 	printf("sum %ld\n", sum);
 	return 0;
 }
