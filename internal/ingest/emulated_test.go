@@ -332,7 +332,7 @@ func together(t *testing.T, r result) (wrong string) {
 			late++
 		}
 	}
-	if late > 8*256/20 {
+	if late > 8*256/6 {
 		wrong = fmt.Sprintf("on %d of 8*256 pages the thread that ended there came first", late)
 	}
 	return wrong
