@@ -108,6 +108,9 @@ func (f *finder) replicate() (items []Item) {
 		f.taken[g] = true
 		bytes := f.groups[g].Bytes
 		item := Item{Kind: Replicate, Objects: []string{f.groups[g].Name}, Loops: f.loopsOf(loops[g]), saved: saved[g]}
+		for region := range loops[g] {
+			item.use(region, g)
+		}
 		item.Why = fmt.Sprintf("%s (%v) is only read once it is filled, and threads of several nodes read the same pages: a copy for each of the %d nodes makes these reads local, for %v more memory.",
 			f.groups[g].Name, bytes, f.n, bytes*units.Bytes(f.n-1))
 		item.Respect = []string{"Nothing writes to it after the copies are made; --only and other inputs may hide code that does."}
@@ -195,6 +198,9 @@ func (f *finder) initialise() (items []Item) {
 		f.taken[g] = true
 		x := &f.groups[g]
 		item := Item{Kind: Initialise, Objects: []string{x.Name}, Loops: f.loopsOf(loops[g]), saved: saved[g]}
+		for region := range loops[g] {
+			item.use(region, g)
+		}
 		at := f.firstTouch(places[g])
 		what := fmt.Sprintf("Each thread fills, in a loop with the bounds and schedule of %s, what it uses there.", strings.Join(item.Loops, ", "))
 		switch x.Kind {
@@ -287,6 +293,9 @@ func (f *finder) neighbours() (items []Item) {
 		found[k].saved += saved
 		for i, w := range loops[at] {
 			weight[k][i] += w
+			for _, g := range groups {
+				found[k].use(i, g)
+			}
 		}
 	}
 	var keys []pair

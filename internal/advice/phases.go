@@ -315,11 +315,14 @@ func (x *family) predict() (item Item) {
 			// all nodes use it anyway.
 			if l != nil && l.Divides() && len(x.axes) > 1 && l.Kind != pattern.Single {
 				item.saved += before - everywhere*count
+				item.use(r.Region, g)
 			}
 		case u == nil || l == nil || u.whole:
 			// Code that does not follow the distribution.
 			item.saved += before - everywhere*count
+			item.use(r.Region, g)
 		default:
+			item.use(r.Region, g)
 			m := x.members[i]
 			if !within(l, page.Index, f.p.Objects[page.Object].Head, int(f.p.Threads[r.Thread].Node)) {
 				item.saved += before - count // reached into a neighbour's part, as it will

@@ -110,8 +110,8 @@ func (f *finder) merged() (items []Item) {
 		if len(up) == 0 || len(down) == 0 {
 			continue
 		}
-		item := Item{Kind: Schedule, saved: f.folded(i)}
-		if !f.matters(item.saved) {
+		item := Item{Kind: Schedule}
+		if f.folded(&item, i); !f.matters(item.saved) {
 			continue
 		}
 		if len(down) > len(up) {
@@ -130,9 +130,9 @@ func (f *finder) merged() (items []Item) {
 	return items
 }
 
-// folded is the accesses of region i that become local if what the mirror image of a
-// page's node does to it is done by that node.
-func (f *finder) folded(i int) (saved float64) {
+// folded counts for item the accesses of region i that become local if what the mirror
+// image of a page's node does to it is done by that node.
+func (f *finder) folded(item *Item, i int) {
 	mirror := f.mirrors(i)
 	use := make(map[int][]float64)
 	before := make(map[int]float64)
@@ -146,6 +146,7 @@ func (f *finder) folded(i int) (saved float64) {
 		}
 		use[r.Page][f.p.Threads[r.Thread].Node] += float64(r.Count)
 		before[r.Page] += float64(f.plan.Remote(r))
+		item.use(i, f.of[o])
 	})
 	for page, by := range use {
 		var all, most float64
@@ -157,9 +158,8 @@ func (f *finder) folded(i int) (saved float64) {
 			}
 			most = max(most, local)
 		}
-		saved += max(0, before[page]-(all-most))
+		item.saved += max(0, before[page]-(all-most))
 	}
-	return saved
 }
 
 // mirrors is by node that of the threads T-1-t of its own; -1 where there is not one.
