@@ -237,9 +237,11 @@ func (n *nest) permutedC(inverse bool, nodes []int, p int) string {
 	}
 	b.open("{")
 	if len(nodes) > 0 {
-		b.add("static const int of_node[] = {%s};", commas(nodes))
-		b.add("int thread = omp_get_thread_num(), each = omp_get_num_threads() / %d;", p)
-		thread = "of_node[thread / each] * each + thread % each"
+		thread = x.thread
+		b.add("static const int %s[] = {%s};", x.nodes, commas(nodes))
+		b.add("int %s = omp_get_thread_num(), %s = omp_get_num_threads() / %d;", x.thread, x.each, p)
+		b.add("if (omp_get_num_threads() %% %[1]d == 0) /* else the nodes have no equal parts: plain static */", p)
+		b.add("\t%[1]s = %[2]s[%[1]s / %[3]s] * %[3]s + %[1]s %% %[3]s;", x.thread, x.nodes, x.each)
 	}
 	b.add("long %s, %s;", x.par0, x.par1)
 	b.add("%s", fmt.Sprintf("%s(%s, %s, %s, omp_get_num_threads(), &%s, &%s);", static(inverse), l.Lo, l.Hi, thread, x.par0, x.par1))
@@ -258,20 +260,22 @@ func (n *nest) permutedFortran(inverse bool, nodes []int, p int) string {
 	private := []string{x.par0, x.par1, l.Var}
 	thread, own := "omp_get_thread_num()", []string{x.par0, x.par1}
 	if len(nodes) > 0 {
-		private, own = append(private, "thread", "each"), append(own, "thread", "each")
-		thread = "of_node(thread / each) * each + mod(thread, each)"
+		thread = x.thread
+		private, own = append(private, x.thread, x.each), append(own, x.thread, x.each)
 	}
 	b := &lines{unit: "  "}
 	b.blockFortran(own)
 	if len(nodes) > 0 {
-		b.add("integer, parameter :: of_node(0:%d) = [%s]", len(nodes)-1, commas(nodes))
+		b.add("integer, parameter :: %s(0:%d) = [%s]", x.nodes, len(nodes)-1, commas(nodes))
 	}
 	if n.team {
 		b.add("!$omp parallel %s", privateClause(n.clauses, private))
 	}
 	if len(nodes) > 0 {
-		b.add("thread = omp_get_thread_num()")
-		b.add("each = omp_get_num_threads() / %d", p)
+		b.add("%s = omp_get_thread_num()", x.thread)
+		b.add("%s = omp_get_num_threads() / %d", x.each, p)
+		b.add("if (mod(omp_get_num_threads(), %d) == 0) &  ! else the nodes have no equal parts: plain static", p)
+		b.add("  %[1]s = %[2]s(%[1]s / %[3]s) * %[3]s + mod(%[1]s, %[3]s)", x.thread, x.nodes, x.each)
 	}
 	b.add("call %s(%s, %s, %s, omp_get_num_threads(), %s, %s)", static(inverse), l.Lo, l.Hi, thread, x.par0, x.par1)
 	if l.Down {

@@ -236,7 +236,10 @@ func (x *family) constructor(m *member, suffix, elem string) string {
 }
 
 // names are the variables that a text for a loop needs and the program does not have.
-type names struct{ phase, part, par0, par1, ser0, ser1, par, ser string }
+type names struct {
+	phase, part, par0, par1, ser0, ser1, par, ser string
+	thread, each, nodes                           string // see permutedC
+}
 
 // newNames chooses names that do not occur in code.
 func newNames(code, par, ser string) names {
@@ -249,7 +252,8 @@ func newNames(code, par, ser string) names {
 	if strings.EqualFold(par, ser) {
 		ser += "s"
 	}
-	return names{free("phase"), free("part"), free(par + "0"), free(par + "1"), free(ser + "0"), free(ser + "1"), par, ser}
+	return names{free("phase"), free("part"), free(par + "0"), free(par + "1"), free(ser + "0"), free(ser + "1"), par, ser,
+		free("thread"), free("each"), free("of_node")}
 }
 
 // loopText is the text that replaces a loop.
