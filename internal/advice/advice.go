@@ -33,7 +33,7 @@
 // # Limits
 //
 // Dependences are known only as far as subscripts and the direction of loops show
-// them; what the reader must check is said with each change. Headers of loops are
+// them (loops whose subscripts show one between threads keep their schedules); what the reader must check is said with each change. Headers of loops are
 // read by a recogniser of the plain forms; where it fails the names are made up, and
 // the item says so. That phases cost a barrier each, and that data which another node
 // wrote last comes from its cache, is not counted.
@@ -86,6 +86,8 @@ type Advice struct {
 	// Assumed is true where that holds for an item that Source counts.
 	Assumed bool   `json:"assumed,omitempty"`
 	Items   []Item `json:"advice"`
+	// Notes is what no change of the source that is known here helps, and why.
+	Notes []string `json:"notes"`
 }
 
 // Item is one change.
@@ -155,7 +157,7 @@ type finder struct {
 
 // Find returns the changes that save most, most first. The error is the planner's.
 func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
-	a := &Advice{Automatic: r.After.RemotePct(), Source: r.After.RemotePct(), Items: []Item{}}
+	a := &Advice{Automatic: r.After.RemotePct(), Source: r.After.RemotePct(), Items: []Item{}, Notes: []string{}}
 	if a.Automatic < opt.MinSave {
 		return a, nil
 	}
@@ -166,6 +168,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.Notes = append(a.Notes, f.depending()...)
 	f.taken = make([]bool, len(f.groups))
 	f.count()
 	f.want = classify.FindPatterns(f.heaviest(), f.groups, f.of, opt.Shapes)

@@ -20,9 +20,9 @@ var sheet = template.Must(template.New("advice").Funcs(template.FuncMap{
 	"indent":  indented,
 	"inc":     func(i int) int { return i + 1 },
 }).Parse(`{{if not .Items}}No change of the source would save a point beyond the plan, which leaves {{percent .Automatic}} of the DRAM accesses remote.
-{{else}}The plan alone leaves {{percent .Automatic}} of the DRAM accesses remote; with the changes below {{percent .Source}} are predicted{{if .Assumed}}, if the loops whose source is not understood can be changed, too{{end}}.{{if gt (len .Items) 1}}
+{{range .Notes}}{{wrap "Note: " .}}{{end}}{{else}}The plan alone leaves {{percent .Automatic}} of the DRAM accesses remote; with the changes below {{percent .Source}} are predicted{{if .Assumed}}, if the loops whose source is not understood can be changed, too{{end}}.{{if gt (len .Items) 1}}
 The figure of each is for it alone; they do not add up.{{end}}
-{{range $i, $x := .Items}}
+{{range .Notes}}{{wrap "Note: " .}}{{end}}{{range $i, $x := .Items}}
 {{inc $i}}. {{title $x}}
 {{wrap "   " $x.Why}}{{range .Loops}}{{wrap "     - " .}}{{end}}{{range .Respect}}{{wrap "   To respect: " .}}{{end}}{{range .Notes}}{{wrap "   Note: " .}}{{end}}{{range .Changes}}
 {{wrap "   " (print .Where ":")}}

@@ -38,6 +38,11 @@ func (f *finder) refused() ([]Item, error) {
 			opt.Refuse[i] = ""
 		}
 	}
+	for i := range f.result.Loops {
+		if l := &f.result.Loops[i]; l.Refused != "" {
+			opt.Refuse[l.Region] = f.dependence(l.Region)
+		}
+	}
 	opt.Apart = func(int) bool { return true }
 	free, err := planner.Build(f.p, opt)
 	if err != nil {
@@ -83,6 +88,30 @@ func (f *finder) refused() ([]Item, error) {
 	return []Item{item}, nil
 }
 
+// dependence is why no change of the source may give region i another schedule, as far
+// as the source shows it; "" if nothing is seen.
+func (f *finder) dependence(i int) string {
+	if x, l, why := f.parallelLoop(i); why == "" {
+		return x.crossing(l)
+	}
+	return ""
+}
+
+// depending says which loops are not to be changed although their schedule leaves
+// accesses remote.
+func (f *finder) depending() (notes []string) {
+	for i := range f.result.Loops {
+		l := &f.result.Loops[i]
+		if l.Refused == "" || !f.matters(float64(l.After)) {
+			continue
+		}
+		if why := f.dependence(l.Region); why != "" {
+			notes = append(notes, fmt.Sprintf("%s keeps its schedule: %s.", f.region(l.Region), why))
+		}
+	}
+	return notes
+}
+
 // merged finds regions of several loops in both directions whose thread number gcc
 // fetches once, so that the profile takes them for one loop. Of a page that both use,
 // a thread and its mirror image T-1-t, the mirror's accesses are taken for those of the
@@ -107,7 +136,7 @@ func (f *finder) merged() (items []Item) {
 				up = append(up, l)
 			}
 		}
-		if len(up) == 0 || len(down) == 0 {
+		if len(up) == 0 || len(down) == 0 || slices.ContainsFunc(append(up, down...), func(l *loop) bool { return x.crossing(l) != "" }) {
 			continue
 		}
 		item := Item{Kind: Schedule}
