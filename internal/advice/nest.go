@@ -26,6 +26,9 @@ type nest struct {
 	apart bool
 }
 
+// startsTeam is directives of loops that begin a parallel region, too.
+var startsTeam = regexp.MustCompile(`^omp\b.*\bparallel\b`)
+
 var (
 	shared     = regexp.MustCompile(`^omp (parallel )?(for|do)( simd)?\b`)
 	clause     = regexp.MustCompile(`(\w+)\s*(\((?:[^()]|\([^()]*\))*\))?`)
@@ -68,6 +71,11 @@ func (x *family) read(u *use) {
 		}
 	}
 	file, l, why := x.f.parallelLoop(u.region)
+	if l != nil {
+		u.inside = !startsTeam.MatchString(l.pragma)
+	} else if file != nil {
+		u.inside = len(file.region(x.f.p.Regions[u.region].Line)) > 0
+	}
 	if why != "" {
 		u.why = why
 		return

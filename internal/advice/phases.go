@@ -47,6 +47,7 @@ type use struct {
 	down     bool    // its threads take descending parts
 	nest     *nest   // the loops of its source; nil if not understood
 	why      string  // why nest is nil
+	inside   bool    // its directive is in a parallel region that begins before
 	whole    bool    // it needs whole lines along the other axis
 	reach    []reach // by member
 }
@@ -267,7 +268,7 @@ func (x *family) nameOf(g int) (name string, unnamed bool) {
 	if v := x.f.opt.Shapes[o].Variable; v != "" {
 		name = v
 	}
-	if isIdentifier(name) {
+	if isIdentifier(name) && !slices.ContainsFunc(x.members, func(m *member) bool { return m.name == name }) {
 		return name, false
 	}
 	name = "data"
