@@ -372,18 +372,18 @@ func (f *finder) small(g int) bool {
 // allocates is nobody's to change.
 func (f *finder) ofProgram(g int) bool {
 	o := &f.p.Objects[f.groups[g].Objects[0]]
-	if o.Module >= 0 && ofRuntime(f.p.Modules[o.Module].Path) {
+	if o.Module >= 0 && OfRuntime(f.p.Modules[o.Module].Path) {
 		return false
 	}
 	if o.Site < 0 || len(f.p.Sites[o.Site].Frames) == 0 {
 		return true
 	}
 	m := f.p.Sites[o.Site].Frames[0].Module
-	return m < 0 || !ofRuntime(f.p.Modules[m].Path)
+	return m < 0 || !OfRuntime(f.p.Modules[m].Path)
 }
 
-// ofRuntime reports whether a module is an OpenMP runtime.
-func ofRuntime(file string) bool {
+// OfRuntime reports whether a file is that of an OpenMP runtime.
+func OfRuntime(file string) bool {
 	for _, name := range []string{"libgomp", "libomp", "libiomp"} {
 		if strings.HasPrefix(path.Base(file), name) {
 			return true

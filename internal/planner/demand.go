@@ -34,8 +34,8 @@ type demand struct {
 	verdict   []string // by group of loops: why its schedule is what it is
 	// home is where each page is if it is left to first touch; -1 is not known.
 	home []int
-	// far is the remote accesses to each page as profiled.
-	far []uint64
+	// whole and far are the accesses to each page as profiled, and the remote ones.
+	whole, far []uint64
 	// serial is the part of use that the main thread makes outside loops.
 	serial    []uint64
 	allLevels bool
@@ -101,10 +101,10 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	d.table = d.expected
 	d.arrange(nil)
 	d.choice()
-	d.far = make([]uint64, len(p.Pages))
+	d.whole, d.far = make([]uint64, len(p.Pages)), make([]uint64, len(p.Pages))
 	for i, h := range d.home {
 		if all := sum(d.of(d.expected.use, i)); h >= 0 {
-			d.far[i] = all - min(all, d.expected.stay[i])
+			d.whole[i], d.far[i] = all, all-min(all, d.expected.stay[i])
 		}
 	}
 	d.opt.RunCost *= d.grain

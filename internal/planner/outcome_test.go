@@ -38,6 +38,13 @@ func TestOutcome(t *testing.T) {
 			for i := range r.Outcome.Profile.Rows {
 				sum += r.Outcome.Remote(&r.Outcome.Profile.Rows[i])
 			}
+			var seen, all uint64
+			for _, x := range r.Decisions {
+				seen, all = seen+x.Seen, all+x.Accesses
+			}
+			if seen != r.Before.Known || all != r.After.Known {
+				t.Errorf("the objects have %d accesses, with the plan %d; want %d and %d", seen, all, r.Before.Known, r.After.Known)
+			}
 			if sum != r.After.Remote {
 				t.Errorf("the rows have %d remote, the plan %d", sum, r.After.Remote)
 			}
