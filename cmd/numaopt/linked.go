@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"numaopt/internal/advice"
+	"numaopt/internal/planner"
 	"numaopt/internal/profile"
 	"numaopt/internal/symbol"
 )
@@ -17,7 +18,7 @@ func linked(p *profile.Profile) (notes []string) {
 	for i := range p.Modules {
 		m := &p.Modules[i]
 		known := func(r profile.Region) bool { return r.Worksharing() && r.Site.Module == i }
-		if advice.OfRuntime(m.Path) || slices.ContainsFunc(p.Regions, known) {
+		if advice.OfRuntime(m.Path) || filepath.Base(m.Path) == planner.OwnRuntime || slices.ContainsFunc(p.Regions, known) {
 			continue
 		}
 		file, err := symbol.Open(m.Path)

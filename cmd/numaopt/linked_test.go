@@ -44,6 +44,7 @@ func TestLinked(t *testing.T) {
 		"libomp":          {module: compile("app", llvm), want: "app has libomp in itself (it defines __kmpc_fork_call)"},
 		"known loops":     {module: compile("app", gnu), regions: []profile.Region{loop}},
 		"the runtime":     {module: compile("libgomp.so.1", gnu)},
+		"numaopt's own":   {module: compile("libnumaopt.so", gnu)},
 		"a library's":     {module: compile("app", calls, "-Wl,--unresolved-symbols=ignore-all")},
 		"rebuilt":         {module: other},
 		"no longer there": {module: ident.Module{Path: "/nowhere/app"}},

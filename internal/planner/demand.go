@@ -323,9 +323,9 @@ func (d *demand) best(use []uint64, home int) int {
 	return best
 }
 
-// ownRuntime is the base name of numaopt's preload library, whose tables are in
+// OwnRuntime is the base name of numaopt's preload library, whose tables are in
 // the program but none of its own.
-const ownRuntime = "libnumaopt.so"
+const OwnRuntime = "libnumaopt.so"
 
 // placeable reports whether a plan can name o and the runtime can place it.
 func (d *demand) placeable(o *profile.Object) bool {
@@ -334,7 +334,7 @@ func (d *demand) placeable(o *profile.Object) bool {
 		return !o.FileBacked && o.Site >= 0 && len(d.stacks[o.Site]) > 0
 	case profile.Global:
 		name := moduleName(d.p, o.Module)
-		return o.Symbol != "" && name != "" && name != ownRuntime
+		return o.Symbol != "" && name != "" && name != OwnRuntime
 	}
 	return false
 }
