@@ -3,7 +3,39 @@ package advice
 import (
 	"strings"
 	"testing"
+
+	"numaopt/internal/ident"
+	"numaopt/internal/planner"
+	"numaopt/internal/profile/profiletest"
 )
+
+// A loop that the binary does not let be permuted gets another schedule, but not where
+// its threads wait for each other; a note says so.
+func TestDepending(t *testing.T) {
+	half := func(s string) string { return times(8, s) }
+	for body, want := range map[string]string{"u[i] += 1;": "schedule ", "u[i] += u[i + 1];": ""} {
+		p := profiletest.Draw(2, 1, "u heap: "+half("0 900 0 / 0 800")+" | "+half("1 0 900 / 800 0"))
+		writes(p, 0)
+		p.Modules = append(p.Modules, ident.Module{Path: "/app", BuildID: "00"})
+		opt := planner.DefaultOptions()
+		opt.Refuse = make(map[int]string)
+		for _, i := range []int{profiletest.Work, profiletest.Back} {
+			r := &p.Regions[i]
+			r.Site, r.Runtime, r.Schedule, r.File, r.Line = r.Code, "libomp", "static", "a.c", 2
+			r.Site.Module, r.Site.Offset = len(p.Modules)-1, uint64(100+i)
+			opt.Refuse[i] = "for a test"
+		}
+		r, err := planner.Build(p, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := []byte("int n;\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) " + body + "\n")
+		a, err := Find(p, r, Options{Planner: opt, MinSave: DefaultMinSave, Read: func(string) []byte { return text }})
+		if err != nil || a.kinds() != want || (len(a.Notes) > 0) != (want == "") {
+			t.Errorf("%s: %v, want %q\n%s", body, err, want, printed(t, a))
+		}
+	}
+}
 
 // Dependences between iterations that different threads have, and none where loops
 // around keep them apart.

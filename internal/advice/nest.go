@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -81,7 +82,7 @@ func (x *family) read(u *use) {
 		return
 	}
 	n := &nest{file: file, par: l}
-	if u.why = n.directive(); u.why != "" {
+	if u.why = cmp.Or(n.directive(), file.crossing(l)); u.why != "" {
 		return
 	}
 	s := x.serial(u)
