@@ -161,6 +161,8 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	if err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
+	stuck := linked(p)
+	r.Plan.Notes = append(r.Plan.Notes, stuck...)
 	a, newer := &advice.Advice{}, []string(nil)
 	if quick := len(p.Rows) <= quickRows; quick || opt.advice || opt.explain {
 		if a, newer, err = findAdvice(p, r, opt); err != nil {
@@ -170,7 +172,8 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		fmt.Fprintln(std.err, "the profile is large: whether a change of the source would help is looked at with --advice")
 	}
 	if a.Better() && !a.Assumed {
-		r.Plan.Predict.Source = math.Round(100*a.Source) / 100
+		source := math.Round(100*a.Source) / 100
+		r.Plan.Predict.Source = &source
 	}
 	if !opt.advice || opt.output != "" && opt.output != "-" {
 		if err := writePlan(std, opt.output, r.Plan); err != nil {
@@ -184,6 +187,7 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	if err := summarizePlan(std.err, opt.output, r, withSource(a)); err != nil || !opt.advice {
 		return err
 	}
+	a.Notes = append(a.Notes, stuck...)
 	for _, file := range newer {
 		fmt.Fprintf(std.err, "warning: %s was changed after the profiled run, so that its lines may be others\n", file)
 	}
@@ -361,7 +365,7 @@ func explainObjects(w io.Writer, r *planner.Result) {
 	t := explanation(w, 3, 7, "object", "kind", "size", "share", "before", "after", "best", "placed", "because")
 	rest := 0
 	for _, d := range r.Decisions {
-		if d.Place == "" && units.Percent(float64(d.Accesses), float64(r.Before.Known)) < explainFrom {
+		if d.Place == "" && units.Percent(float64(d.Accesses), float64(r.After.Known)) < explainFrom {
 			rest++
 			continue
 		}
@@ -373,8 +377,8 @@ func explainObjects(w io.Writer, r *planner.Result) {
 		if place == "" {
 			place = "first touch"
 		}
-		t.AppendRow(table.Row{name, d.Kind, d.Bytes, share(d.Accesses, r.Before.Known),
-			share(d.Profiled, d.Accesses), share(d.After, d.Accesses), share(d.Best, d.Accesses), place, d.Reason})
+		t.AppendRow(table.Row{name, d.Kind, d.Bytes, share(d.Accesses, r.After.Known),
+			share(d.Profiled, d.Seen), share(d.After, d.Accesses), share(d.Best, d.Accesses), place, d.Reason})
 	}
 	t.Render()
 	explainRest(w, rest, "left to first touch")

@@ -17,6 +17,7 @@ import (
 
 	"numaopt/internal/ident"
 	"numaopt/internal/plan"
+	"numaopt/internal/planner"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
 	"numaopt/internal/symbol"
@@ -371,5 +372,16 @@ func TestPlanWarnsOfPlan(t *testing.T) {
 func TestQuote(t *testing.T) {
 	if got, want := quote([]string{"./a", "b c", "", "it's", "x=1"}), `./a 'b c' '' 'it'\''s' x=1`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Shares are of what the figures of an object are counted in: a plan's schedules may
+// add accesses.
+func TestExplainShares(t *testing.T) {
+	var b strings.Builder
+	explainObjects(&b, &planner.Result{Before: planner.Split{Known: 100}, After: planner.Split{Known: 160},
+		Decisions: []planner.Decision{{Name: "a", Seen: 100, Profiled: 50, Accesses: 160, After: 40, Best: 40}}})
+	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "100.0 % 50.0 % 25.0 % 25.0 %") {
+		t.Errorf("%s", b.String())
 	}
 }

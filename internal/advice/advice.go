@@ -33,7 +33,7 @@
 // # Limits
 //
 // Dependences are known only as far as subscripts and the direction of loops show
-// them; what the reader must check is said with each change. Headers of loops are
+// them (loops whose subscripts show one between threads keep their schedules); what the reader must check is said with each change. Headers of loops are
 // read by a recogniser of the plain forms; where it fails the names are made up, and
 // the item says so. That phases cost a barrier each, and that data which another node
 // wrote last comes from its cache, is not counted.
@@ -41,6 +41,7 @@ package advice
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"numaopt/internal/access"
@@ -78,12 +79,15 @@ const DefaultMinSave = 1
 // Advice is what changes of the source would save.
 type Advice struct {
 	// Automatic is the remote share of the accesses in per cent that the plan leaves;
-	// Source is that with all of Items done, Automatic where there are none.
+	// Source is that with all of Items done, Automatic where there are none; of items
+	// that change how a loop uses the same data, with the one that saves most.
 	Automatic float64 `json:"remote_dram_pct_automatic"`
 	Source    float64 `json:"remote_dram_pct_source_change"`
 	// Assumed is true where that holds for an item that Source counts.
 	Assumed bool   `json:"assumed,omitempty"`
 	Items   []Item `json:"advice"`
+	// Notes is what no change of the source that is known here helps, and why.
+	Notes []string `json:"notes"`
 }
 
 // Item is one change.
@@ -107,6 +111,17 @@ type Item struct {
 	Changes []Change `json:"changes"`
 
 	saved, extra float64 // accesses: that become local, that come to be beside
+	// uses is the pairs of a region and a group of objects whose accesses are among
+	// those; none where what follows was measured with the item done.
+	uses map[[2]int]bool
+}
+
+// use notes that accesses of a region to a group are among those of x.
+func (x *Item) use(region, group int) {
+	if x.uses == nil {
+		x.uses = make(map[[2]int]bool)
+	}
+	x.uses[[2]int{region, group}] = true
 }
 
 // Change is a text for one place of the program.
@@ -142,39 +157,62 @@ type finder struct {
 
 // Find returns the changes that save most, most first. The error is the planner's.
 func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
-	a := &Advice{Automatic: r.After.RemotePct(), Source: r.After.RemotePct(), Items: []Item{}}
+	a := &Advice{Automatic: r.After.RemotePct(), Source: r.After.RemotePct(), Items: []Item{}, Notes: []string{}}
 	if a.Automatic < opt.MinSave {
 		return a, nil
 	}
 	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file)}
 	f.known, f.remote = float64(r.After.Known), float64(r.After.Remote)
+	f.groups, f.of = access.Groups(p)
 	items, err := f.schedules()
 	if err != nil {
 		return nil, err
 	}
-	f.groups, f.of = access.Groups(p)
+	a.Notes = append(a.Notes, f.depending()...)
 	f.taken = make([]bool, len(f.groups))
 	f.count()
 	f.want = classify.FindPatterns(f.heaviest(), f.groups, f.of, opt.Shapes)
 	for _, find := range []func() []Item{f.phases, f.replicate, f.initialise, f.separate} {
 		items = append(items, find()...)
 	}
-	remote, known := float64(r.After.Remote), float64(r.After.Known)
+	a.add(items, r.After, opt.MinSave)
+	return a, nil
+}
+
+// add takes the items that save least points or more, those that save most first, and
+// says what all of them leave of now. Two items may count the same accesses: the better
+// one has them.
+func (a *Advice) add(items []Item, now planner.Split, least float64) {
+	left := func(saved, extra float64) float64 {
+		return units.Percent(max(0, float64(now.Remote)-saved+extra), float64(now.Known)+extra)
+	}
 	for _, x := range items {
-		x.Saves = a.Automatic - units.Percent(float64(r.After.Remote)-x.saved+x.extra, float64(r.After.Known)+x.extra)
-		x.Remote = a.Automatic - x.Saves
-		if x.Saves < opt.MinSave {
-			continue
-		}
-		a.Items = append(a.Items, x)
-		if !x.AtMost {
-			a.Assumed = a.Assumed || x.Assumed
-			remote, known = remote-x.saved+x.extra, known+x.extra
+		x.Remote = left(x.saved, x.extra)
+		if x.Saves = a.Automatic - x.Remote; x.Saves >= least {
+			a.Items = append(a.Items, x)
 		}
 	}
-	a.Source = units.Percent(max(0, remote), known)
 	slices.SortStableFunc(a.Items, func(x, y Item) int { return cmp.Compare(y.Saves, x.Saves) })
-	return a, nil
+	counted, saved, extra := make(map[[2]int]bool), 0.0, 0.0
+	for i := range a.Items {
+		x := &a.Items[i]
+		if x.AtMost || overlap(x.uses, counted) {
+			continue
+		}
+		maps.Copy(counted, x.uses)
+		a.Assumed = a.Assumed || x.Assumed
+		saved, extra = saved+x.saved, extra+x.extra
+	}
+	a.Source = left(saved, extra)
+}
+
+func overlap(a, b map[[2]int]bool) bool {
+	for k := range a {
+		if b[k] {
+			return true
+		}
+	}
+	return false
 }
 
 // Better reports whether changes of the source save what is worth to be said beside
@@ -184,7 +222,10 @@ func (a *Advice) Better() bool { return len(a.Items) > 0 && a.Source < a.Automat
 // count fills in far and stores.
 func (f *finder) count() {
 	f.far, f.stores = make([]float64, len(f.groups)), make(map[[2]int]bool)
-	f.each(func(r *profile.Row) { f.far[f.of[f.p.Pages[r.Page].Object]] += float64(f.plan.Remote(r)) })
+	rows := f.plan.Profile.Rows
+	for i := range rows {
+		f.far[f.of[f.p.Pages[rows[i].Page].Object]] += float64(f.plan.Remote(&rows[i]))
+	}
 	for i := range f.p.Rows {
 		if r := &f.p.Rows[i]; r.Op == profile.Store {
 			f.stores[[2]int{r.Region, f.of[f.p.Pages[r.Page].Object]}] = true

@@ -52,7 +52,7 @@ func (f *file) parseFortran() {
 		case m != nil:
 			pragma, at = strings.ToLower(m[1]), begin
 			if len(f.loops) > 0 && strings.HasPrefix(spaceRuns.ReplaceAllString(pragma, " "), "omp end ") {
-				f.closed(begin, end)
+				f.closed(spaceRuns.ReplaceAllString(pragma, " "), begin, end)
 			}
 			continue
 		case code == "":
@@ -87,11 +87,12 @@ func (f *file) parseFortran() {
 	f.loops = slices.DeleteFunc(f.loops, func(l *loop) bool { return l.after == 0 })
 }
 
-// closed makes an "end" directive in [begin, end) part of the loop that ended in the
-// line before.
-func (f *file) closed(begin, end int) {
+// closed makes an "omp end" directive in [begin, end) part of the loop that ended in the
+// line before, if it is that loop's.
+func (f *file) closed(pragma string, begin, end int) {
+	construct := "omp " + strings.TrimSuffix(strings.TrimPrefix(pragma, "omp end "), " nowait")
 	for _, l := range f.loops {
-		if l.after == begin && l.parallel() {
+		if l.after == begin && shared.FindString(l.pragma) == construct {
 			l.after = end
 		}
 	}

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,6 +26,9 @@ type nest struct {
 	// an iteration of ser before.
 	apart bool
 }
+
+// startsTeam is directives of loops that begin a parallel region, too.
+var startsTeam = regexp.MustCompile(`^omp\b.*\bparallel\b`)
 
 var (
 	shared     = regexp.MustCompile(`^omp (parallel )?(for|do)( simd)?\b`)
@@ -68,12 +72,17 @@ func (x *family) read(u *use) {
 		}
 	}
 	file, l, why := x.f.parallelLoop(u.region)
+	if l != nil {
+		u.inside = !startsTeam.MatchString(l.pragma)
+	} else if file != nil {
+		u.inside = len(file.region(x.f.p.Regions[u.region].Line)) > 0
+	}
 	if why != "" {
 		u.why = why
 		return
 	}
 	n := &nest{file: file, par: l}
-	if u.why = n.directive(); u.why != "" {
+	if u.why = cmp.Or(n.directive(), file.crossing(l)); u.why != "" {
 		return
 	}
 	s := x.serial(u)

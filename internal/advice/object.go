@@ -108,6 +108,9 @@ func (f *finder) replicate() (items []Item) {
 		f.taken[g] = true
 		bytes := f.groups[g].Bytes
 		item := Item{Kind: Replicate, Objects: []string{f.groups[g].Name}, Loops: f.loopsOf(loops[g]), saved: saved[g]}
+		for region := range loops[g] {
+			item.use(region, g)
+		}
 		item.Why = fmt.Sprintf("%s (%v) is only read once it is filled, and threads of several nodes read the same pages: a copy for each of the %d nodes makes these reads local, for %v more memory.",
 			f.groups[g].Name, bytes, f.n, bytes*units.Bytes(f.n-1))
 		item.Respect = []string{"Nothing writes to it after the copies are made; --only and other inputs may hide code that does."}
@@ -195,6 +198,9 @@ func (f *finder) initialise() (items []Item) {
 		f.taken[g] = true
 		x := &f.groups[g]
 		item := Item{Kind: Initialise, Objects: []string{x.Name}, Loops: f.loopsOf(loops[g]), saved: saved[g]}
+		for region := range loops[g] {
+			item.use(region, g)
+		}
 		at := f.firstTouch(places[g])
 		what := fmt.Sprintf("Each thread fills, in a loop with the bounds and schedule of %s, what it uses there.", strings.Join(item.Loops, ", "))
 		switch x.Kind {
@@ -287,6 +293,9 @@ func (f *finder) neighbours() (items []Item) {
 		found[k].saved += saved
 		for i, w := range loops[at] {
 			weight[k][i] += w
+			for _, g := range groups {
+				found[k].use(i, g)
+			}
 		}
 	}
 	var keys []pair
@@ -363,18 +372,18 @@ func (f *finder) small(g int) bool {
 // allocates is nobody's to change.
 func (f *finder) ofProgram(g int) bool {
 	o := &f.p.Objects[f.groups[g].Objects[0]]
-	if o.Module >= 0 && ofRuntime(f.p.Modules[o.Module].Path) {
+	if o.Module >= 0 && OfRuntime(f.p.Modules[o.Module].Path) {
 		return false
 	}
 	if o.Site < 0 || len(f.p.Sites[o.Site].Frames) == 0 {
 		return true
 	}
 	m := f.p.Sites[o.Site].Frames[0].Module
-	return m < 0 || !ofRuntime(f.p.Modules[m].Path)
+	return m < 0 || !OfRuntime(f.p.Modules[m].Path)
 }
 
-// ofRuntime reports whether a module is an OpenMP runtime.
-func ofRuntime(file string) bool {
+// OfRuntime reports whether a file is that of an OpenMP runtime.
+func OfRuntime(file string) bool {
 	for _, name := range []string{"libgomp", "libomp", "libiomp"} {
 		if strings.HasPrefix(path.Base(file), name) {
 			return true

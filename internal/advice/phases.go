@@ -47,6 +47,7 @@ type use struct {
 	down     bool    // its threads take descending parts
 	nest     *nest   // the loops of its source; nil if not understood
 	why      string  // why nest is nil
+	inside   bool    // its directive is in a parallel region that begins before
 	whole    bool    // it needs whole lines along the other axis
 	reach    []reach // by member
 }
@@ -267,7 +268,7 @@ func (x *family) nameOf(g int) (name string, unnamed bool) {
 	if v := x.f.opt.Shapes[o].Variable; v != "" {
 		name = v
 	}
-	if isIdentifier(name) {
+	if isIdentifier(name) && !slices.ContainsFunc(x.members, func(m *member) bool { return m.name == name }) {
 		return name, false
 	}
 	name = "data"
@@ -315,11 +316,14 @@ func (x *family) predict() (item Item) {
 			// all nodes use it anyway.
 			if l != nil && l.Divides() && len(x.axes) > 1 && l.Kind != pattern.Single {
 				item.saved += before - everywhere*count
+				item.use(r.Region, g)
 			}
 		case u == nil || l == nil || u.whole:
 			// Code that does not follow the distribution.
 			item.saved += before - everywhere*count
+			item.use(r.Region, g)
 		default:
+			item.use(r.Region, g)
 			m := x.members[i]
 			if !within(l, page.Index, f.p.Objects[page.Object].Head, int(f.p.Threads[r.Thread].Node)) {
 				item.saved += before - count // reached into a neighbour's part, as it will

@@ -38,6 +38,11 @@ func (f *finder) refused() ([]Item, error) {
 			opt.Refuse[i] = ""
 		}
 	}
+	for i := range f.result.Loops {
+		if l := &f.result.Loops[i]; l.Refused != "" {
+			opt.Refuse[l.Region] = f.dependence(l.Region)
+		}
+	}
 	opt.Apart = func(int) bool { return true }
 	free, err := planner.Build(f.p, opt)
 	if err != nil {
@@ -83,6 +88,30 @@ func (f *finder) refused() ([]Item, error) {
 	return []Item{item}, nil
 }
 
+// dependence is why no change of the source may give region i another schedule, as far
+// as the source shows it; "" if nothing is seen.
+func (f *finder) dependence(i int) string {
+	if x, l, why := f.parallelLoop(i); why == "" {
+		return x.crossing(l)
+	}
+	return ""
+}
+
+// depending says which loops are not to be changed although their schedule leaves
+// accesses remote.
+func (f *finder) depending() (notes []string) {
+	for i := range f.result.Loops {
+		l := &f.result.Loops[i]
+		if l.Refused == "" || !f.matters(float64(l.After)) {
+			continue
+		}
+		if why := f.dependence(l.Region); why != "" {
+			notes = append(notes, fmt.Sprintf("%s keeps its schedule: %s.", f.region(l.Region), why))
+		}
+	}
+	return notes
+}
+
 // merged finds regions of several loops in both directions whose thread number gcc
 // fetches once, so that the profile takes them for one loop. Of a page that both use,
 // a thread and its mirror image T-1-t, the mirror's accesses are taken for those of the
@@ -107,11 +136,11 @@ func (f *finder) merged() (items []Item) {
 				up = append(up, l)
 			}
 		}
-		if len(up) == 0 || len(down) == 0 {
+		if len(up) == 0 || len(down) == 0 || slices.ContainsFunc(append(up, down...), func(l *loop) bool { return x.crossing(l) != "" }) {
 			continue
 		}
-		item := Item{Kind: Schedule, saved: f.folded(i)}
-		if !f.matters(item.saved) {
+		item := Item{Kind: Schedule}
+		if f.folded(&item, i); !f.matters(item.saved) {
 			continue
 		}
 		if len(down) > len(up) {
@@ -130,9 +159,9 @@ func (f *finder) merged() (items []Item) {
 	return items
 }
 
-// folded is the accesses of region i that become local if what the mirror image of a
-// page's node does to it is done by that node.
-func (f *finder) folded(i int) (saved float64) {
+// folded counts for item the accesses of region i that become local if what the mirror
+// image of a page's node does to it is done by that node.
+func (f *finder) folded(item *Item, i int) {
 	mirror := f.mirrors(i)
 	use := make(map[int][]float64)
 	before := make(map[int]float64)
@@ -146,6 +175,7 @@ func (f *finder) folded(i int) (saved float64) {
 		}
 		use[r.Page][f.p.Threads[r.Thread].Node] += float64(r.Count)
 		before[r.Page] += float64(f.plan.Remote(r))
+		item.use(i, f.of[o])
 	})
 	for page, by := range use {
 		var all, most float64
@@ -157,9 +187,8 @@ func (f *finder) folded(i int) (saved float64) {
 			}
 			most = max(most, local)
 		}
-		saved += max(0, before[page]-(all-most))
+		item.saved += max(0, before[page]-(all-most))
 	}
-	return saved
 }
 
 // mirrors is by node that of the threads T-1-t of its own; -1 where there is not one.
@@ -237,9 +266,11 @@ func (n *nest) permutedC(inverse bool, nodes []int, p int) string {
 	}
 	b.open("{")
 	if len(nodes) > 0 {
-		b.add("static const int of_node[] = {%s};", commas(nodes))
-		b.add("int thread = omp_get_thread_num(), each = omp_get_num_threads() / %d;", p)
-		thread = "of_node[thread / each] * each + thread % each"
+		thread = x.thread
+		b.add("static const int %s[] = {%s};", x.nodes, commas(nodes))
+		b.add("int %s = omp_get_thread_num(), %s = omp_get_num_threads() / %d;", x.thread, x.each, p)
+		b.add("if (omp_get_num_threads() %% %[1]d == 0) /* else the nodes have no equal parts: plain static */", p)
+		b.add("\t%[1]s = %[2]s[%[1]s / %[3]s] * %[3]s + %[1]s %% %[3]s;", x.thread, x.nodes, x.each)
 	}
 	b.add("long %s, %s;", x.par0, x.par1)
 	b.add("%s", fmt.Sprintf("%s(%s, %s, %s, omp_get_num_threads(), &%s, &%s);", static(inverse), l.Lo, l.Hi, thread, x.par0, x.par1))
@@ -258,20 +289,22 @@ func (n *nest) permutedFortran(inverse bool, nodes []int, p int) string {
 	private := []string{x.par0, x.par1, l.Var}
 	thread, own := "omp_get_thread_num()", []string{x.par0, x.par1}
 	if len(nodes) > 0 {
-		private, own = append(private, "thread", "each"), append(own, "thread", "each")
-		thread = "of_node(thread / each) * each + mod(thread, each)"
+		thread = x.thread
+		private, own = append(private, x.thread, x.each), append(own, x.thread, x.each)
 	}
 	b := &lines{unit: "  "}
 	b.blockFortran(own)
 	if len(nodes) > 0 {
-		b.add("integer, parameter :: of_node(0:%d) = [%s]", len(nodes)-1, commas(nodes))
+		b.add("integer, parameter :: %s(0:%d) = [%s]", x.nodes, len(nodes)-1, commas(nodes))
 	}
 	if n.team {
 		b.add("!$omp parallel %s", privateClause(n.clauses, private))
 	}
 	if len(nodes) > 0 {
-		b.add("thread = omp_get_thread_num()")
-		b.add("each = omp_get_num_threads() / %d", p)
+		b.add("%s = omp_get_thread_num()", x.thread)
+		b.add("%s = omp_get_num_threads() / %d", x.each, p)
+		b.add("if (mod(omp_get_num_threads(), %d) == 0) &  ! else the nodes have no equal parts: plain static", p)
+		b.add("  %[1]s = %[2]s(%[1]s / %[3]s) * %[3]s + mod(%[1]s, %[3]s)", x.thread, x.nodes, x.each)
 	}
 	b.add("call %s(%s, %s, %s, omp_get_num_threads(), %s, %s)", static(inverse), l.Lo, l.Hi, thread, x.par0, x.par1)
 	if l.Down {

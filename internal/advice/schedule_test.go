@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // The text for schedule "nodes" runs every iteration once, thread i of node n the chunk
-// of thread i of node nodes[n], in loops of either direction.
+// of thread i of node nodes[n], in loops of either direction; with any number of threads.
 func TestPermutedText(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles programs")
@@ -61,20 +62,34 @@ func TestPermutedText(t *testing.T) {
 			if out, err := exec.Command(x.compiler, append(args, file, api, "-o", app)...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s\n%s", err, out, text)
 			}
-			run := exec.Command(app)
-			run.Env = append(os.Environ(), "OMP_NUM_THREADS=8", "OMP_DYNAMIC=false")
-			out, err := run.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			// Chunk c, of five, is run by the thread that takes it: 2c and 2c+1 are of one node.
-			var want []string
-			taken := []int{2, 3, 6, 7, 0, 1, 4, 5} // by chunk: who has it
-			for i := range 40 {
-				want = append(want, fmt.Sprint(taken[i/5]))
-			}
-			if got := strings.Join(strings.Fields(string(out)), " "); got != strings.Join(want, " ") {
-				t.Errorf("threads %s\nwant    %s\n%s", got, strings.Join(want, " "), text)
+			// Of eight threads, chunk c is run by the one that takes it: 2c and 2c+1 are of
+			// one node. Where the nodes have no equal parts the chunks are plain.
+			taken := map[int][]int{8: {2, 3, 6, 7, 0, 1, 4, 5}, 4: {1, 3, 0, 2}}
+			for _, threads := range []int{1, 3, 4, 5, 6, 8} {
+				run := exec.Command(app)
+				run.Env = append(os.Environ(), fmt.Sprint("OMP_NUM_THREADS=", threads), "OMP_DYNAMIC=false")
+				out, err := run.Output()
+				if err != nil {
+					t.Fatalf("%d threads: %v\n%s", threads, err, text)
+				}
+				var want []string
+				for c := range threads {
+					by := c
+					if taken[threads] != nil {
+						by = taken[threads][c]
+					}
+					n, from := 40/threads, c
+					if f.loops[0].Down {
+						from = threads - 1 - c // the library counts chunks from the array's beginning
+					}
+					if from < 40%threads {
+						n++
+					}
+					want = append(want, slices.Repeat([]string{fmt.Sprint(by)}, n)...)
+				}
+				if got := strings.Fields(string(out)); !slices.Equal(got, want) {
+					t.Errorf("%d threads: %v\nwant %v\n%s", threads, got, want, text)
+				}
 			}
 		})
 	}

@@ -365,39 +365,54 @@ func flat(subscript string) (list []string, length string, ok bool) {
 	return []string{m[1] + m[2], m[4]}, m[3], true
 }
 
-// subscripts are the subscripts of each use of array name in code, in memory order,
-// the slowest dimension first; those of an array that is indexed by hand taken apart.
+// reference is a use of an array.
+type reference struct {
+	at, end    int      // in the code
+	subscripts []string // in memory order, the slowest dimension first
+}
+
+// subscripts are those of each use of array name in code; those of an array that is
+// indexed by hand taken apart.
 func (f *file) subscripts(code, name string) (uses [][]string) {
+	for _, r := range f.references(code, name) {
+		uses = append(uses, r.subscripts)
+	}
+	return uses
+}
+
+// references are the uses of array name in code.
+func (f *file) references(code, name string) (uses []reference) {
 	for _, m := range word.FindAllStringIndex(code, -1) {
 		if code[m[0]:m[1]] != name {
 			continue
 		}
 		if f.language == Fortran {
 			if s := fortranSubscripts(code[m[1]:]); s != nil {
-				uses = append(uses, s)
+				open := m[1] + strings.IndexByte(code[m[1]:], '(')
+				uses = append(uses, reference{m[0], matching(code, open) + 1, s})
 			}
 			continue
 		}
-		var list []string
-		for i := m[1]; ; {
-			rest := strings.TrimLeft(code[i:], " \t\n")
+		r := reference{at: m[0], end: m[1]}
+		for {
+			rest := strings.TrimLeft(code[r.end:], " \t\n")
 			if !strings.HasPrefix(rest, "[") {
 				break
 			}
-			i = len(code) - len(rest)
+			i := len(code) - len(rest)
 			end := matching(code, i)
 			if end == len(code) {
 				break
 			}
-			list = append(list, strings.TrimSpace(code[i+1:end]))
-			i = end + 1
+			r.subscripts = append(r.subscripts, strings.TrimSpace(code[i+1:end]))
+			r.end = end + 1
 		}
-		if len(list) == 1 {
-			if two, _, ok := flat(list[0]); ok {
-				list = two
+		if len(r.subscripts) == 1 {
+			if two, _, ok := flat(r.subscripts[0]); ok {
+				r.subscripts = two
 			}
 		}
-		uses = append(uses, list)
+		uses = append(uses, r)
 	}
 	return uses
 }

@@ -109,22 +109,24 @@ func (x *family) declare(item *Item) {
 		x.declareFortran(item)
 		return
 	}
-	var global, begin strings.Builder
+	var global strings.Builder
+	var begin []string
 	global.WriteString(headers)
 	for _, m := range x.members {
 		fmt.Fprintf(&global, "%snumaopt_dist %s;\n", x.scope(), m.dist())
 		name := m.name
 		elem := fmt.Sprint(m.layout.elem)
-		fmt.Fprintf(&begin, "%s = %s;\n", m.dist(), x.constructor(m, "", elem))
-		switch {
-		case m.padded:
+		text := fmt.Sprintf("%s = %s;\n", m.dist(), x.constructor(m, "", elem))
+		if m.padded {
 			fmt.Fprintf(&global, "%svoid *%s; // %s, its rows padded to whole pages\n", x.scope(), m.memory(), name)
-			fmt.Fprintf(&begin, "%s = numaopt_alloc(&%s, NULL);\n", m.memory(), m.dist())
-		default:
-			fmt.Fprintf(&begin, "numaopt_distribute_to(%s, %s.bytes, &%s, NULL);\n", name, m.dist(), m.dist())
+			text += fmt.Sprintf("%s = numaopt_alloc(&%s, NULL);\n", m.memory(), m.dist())
+		} else {
+			text += fmt.Sprintf("numaopt_distribute_to(%s, %s.bytes, &%s, NULL);\n", name, m.dist(), m.dist())
 		}
+		begin = append(begin, text)
 	}
-	item.Changes = append(item.Changes, x.f.atTop(x.where(), global.String()), x.made(begin.String()))
+	item.Changes = append(item.Changes, x.f.atTop(x.where(), global.String()))
+	item.Changes = append(item.Changes, x.made(begin, func(text string) string { return text })...)
 	x.nameNotes(item)
 }
 
@@ -184,27 +186,58 @@ func (f *finder) atTop(name, text string) Change {
 	return c
 }
 
-// made is a text for where the memory of the members comes from.
-func (x *family) made(text string) Change {
-	c := Change{Text: text}
-	var list []string
-	for _, m := range x.members {
+// made is the texts for where the memory of the members comes from, by member, each in
+// what wrap puts around it: before variables are first used, and after the rest is
+// allocated.
+func (x *family) made(texts []string, wrap func(string) string) (list []Change) {
+	var names, begin []string
+	for i, m := range x.members {
 		o := &x.f.p.Objects[m.objects[0]]
 		if o.Kind == profile.Global {
-			list = append(list, m.name+" is first used, as at the start of main")
+			names, begin = append(names, m.name+" is first used"), append(begin, texts[i])
 			continue
 		}
 		at := x.f.allocated(o)
-		list = append(list, fmt.Sprintf("%s is allocated (%s), instead of that if its memory is new", m.name, place(at.File, at.Line)))
-		if len(x.members) == 1 && x.f.source(at.File) != nil {
-			c.File, c.From = at.File, at.Line
+		c := Change{Text: wrap(texts[i])}
+		if line := x.f.assigned(m.name, at); line > 0 {
+			c.File, c.From = at.File, line
+			c.Where = fmt.Sprintf("after %s, where %s is allocated", place(c.File, c.From), m.name)
+		} else {
+			c.Where = fmt.Sprintf("as soon as %s is allocated (%s) and before its memory is touched", m.name, place(at.File, at.Line))
 		}
+		list = append(list, c)
 	}
-	c.Where = "before " + strings.Join(list, ", before ")
-	if c.From > 0 {
-		c.Where = fmt.Sprintf("after %s, where %s is allocated", place(c.File, c.From), x.members[0].name)
+	if len(names) > 0 {
+		list = append([]Change{{Where: "before " + strings.Join(names, ", before ") + ", as at the start of main", Text: wrap(strings.Join(begin, ""))}}, list...)
 	}
-	return c
+	return list
+}
+
+// assigned is the last line of the statement at a place that gives variable name its
+// memory; 0 where the source does not show it, as in a function that allocates for others.
+func (f *finder) assigned(name string, at ident.Location) int {
+	x := f.source(at.File)
+	if x == nil || at.Line < 1 || at.Line > len(x.lines) {
+		return 0
+	}
+	from := x.lines[at.Line-1]
+	to := lineEnd(x.code, from, false)
+	if x.language == Fortran {
+		for strings.HasSuffix(strings.TrimRight(x.code[from:to], " \t\r"), "&") && to < len(x.code) {
+			to = lineEnd(x.code, to+1, false)
+		}
+		if regexp.MustCompile(`(?i)\ballocate\s*\(.*\b` + name + `\b`).MatchString(strings.ReplaceAll(x.code[from:to], "\n", " ")) {
+			return x.line(max(from, to-1))
+		}
+		return 0
+	}
+	if i := strings.IndexByte(x.code[from:], ';'); i >= 0 {
+		to = max(to, from+i+1)
+	}
+	if regexp.MustCompile(`\b` + name + `\s*=[^=]`).MatchString(x.code[from:to]) {
+		return x.line(to - 1)
+	}
+	return 0
 }
 
 // allocated is where the program's own code allocates o; the zero Location if nobody
@@ -236,7 +269,10 @@ func (x *family) constructor(m *member, suffix, elem string) string {
 }
 
 // names are the variables that a text for a loop needs and the program does not have.
-type names struct{ phase, part, par0, par1, ser0, ser1, par, ser string }
+type names struct {
+	phase, part, par0, par1, ser0, ser1, par, ser string
+	thread, each, nodes                           string // see permutedC
+}
 
 // newNames chooses names that do not occur in code.
 func newNames(code, par, ser string) names {
@@ -249,7 +285,8 @@ func newNames(code, par, ser string) names {
 	if strings.EqualFold(par, ser) {
 		ser += "s"
 	}
-	return names{free("phase"), free("part"), free(par + "0"), free(par + "1"), free(ser + "0"), free(ser + "1"), par, ser}
+	return names{free("phase"), free("part"), free(par + "0"), free(par + "1"), free(ser + "0"), free(ser + "1"), par, ser,
+		free("thread"), free("each"), free("of_node")}
 }
 
 // loopText is the text that replaces a loop.
@@ -267,13 +304,21 @@ func (x *family) loopText(u *use) Change {
 	return n.instead(r, x.loopC(u, m))
 }
 
-// instead is a text that takes the place of n, which is region r.
+// instead is a text that takes the place of n, which is region r, in whole lines: what
+// else is in the first and the last of them stays.
 func (n *nest) instead(r *profile.Region, text string) Change {
 	top := n.par
 	if n.outer {
 		top = n.ser
 	}
-	c := Change{Text: text, File: r.File, From: n.file.line(min(top.head, top.directive)), To: n.file.line(top.after - 1)}
+	from := min(top.head, top.directive)
+	c := Change{Text: text, File: r.File, From: n.file.line(from), To: n.file.line(top.after - 1)}
+	if before := n.file.text[n.file.lines[c.From-1]:from]; strings.TrimSpace(before) != "" {
+		c.Text = before + "\n" + c.Text
+	}
+	if rest := strings.TrimSpace(n.file.text[top.after:max(top.after, lineEnd(n.file.text, top.after-1, false))]); rest != "" {
+		c.Text += rest + "\n"
+	}
 	c.Where = fmt.Sprintf("instead of %s-%d (%s)", place(r.File, c.From), c.To, r.Function)
 	return c
 }
@@ -433,13 +478,16 @@ func (x *family) skeletonC(u *use, m *member) string {
 	p := strings.ToLower(axisName[u.axis])
 	names := newNames("", p, strings.ToLower(axisName[max(s, 0)]))
 	extent := func(axis int) int64 { return m.layout.extent[axis] }
-	b.add("#pragma omp parallel")
+	if !u.inside {
+		b.add("#pragma omp parallel")
+	}
 	if s < 0 {
 		b.open("{")
 		b.add("long %s, %s;", names.par0, names.par1)
 		b.add("%s {", partLoop(names, m.dist(), u.axis, "0", "0", fmt.Sprint(extent(u.axis))))
 		b.add("\t/* the body, for %s <= index of %s < %s */", names.par0, axisName[u.axis], names.par1)
 		b.add("}")
+		b.barrier(!u.inside)
 		b.close("}")
 		return b.String()
 	}
@@ -529,7 +577,8 @@ func (b *lines) raw(text string) {
 
 // declareFortran is declare for Fortran.
 func (x *family) declareFortran(item *Item) {
-	var declarations, begin strings.Builder
+	var declarations strings.Builder
+	var begin []string
 	declarations.WriteString("type(numaopt_dist) :: ")
 	for i, m := range x.members {
 		if i > 0 {
@@ -538,15 +587,15 @@ func (x *family) declareFortran(item *Item) {
 		declarations.WriteString(m.dist())
 	}
 	declarations.WriteString("  ! the module has: use numaopt\n")
-	begin.WriteString("block\n  use numaopt\n  use, intrinsic :: iso_c_binding\n  type(numaopt_report) :: report\n  integer(c_int) :: refused\n")
 	for _, m := range x.members {
 		name := m.name
-		fmt.Fprintf(&begin, "  %s = %s\n", m.dist(), x.constructor(m, "_c_size_t", fmt.Sprint(m.layout.elem)))
-		fmt.Fprintf(&begin, "  refused = numaopt_distribute_to(c_loc(%s), %s%%bytes, %s, report)\n", name, m.dist(), m.dist())
+		begin = append(begin, fmt.Sprintf("  %[1]s = %[2]s\n  refused = numaopt_distribute_to(c_loc(%[3]s), %[1]s%%bytes, %[1]s, report)\n",
+			m.dist(), x.constructor(m, "_c_size_t", fmt.Sprint(m.layout.elem)), name))
 		fmt.Fprintf(&declarations, "! %s gets the attribute target\n", name)
 	}
-	begin.WriteString("end block\n")
-	item.Changes = append(item.Changes, Change{Where: "in a module of " + path.Base(x.where()), Text: declarations.String()}, x.made(begin.String()))
+	item.Changes = append(item.Changes, Change{Where: "in a module of " + path.Base(x.where()), Text: declarations.String()})
+	const uses = "block\n  use numaopt\n  use, intrinsic :: iso_c_binding\n  type(numaopt_report) :: report\n  integer(c_int) :: refused\n"
+	item.Changes = append(item.Changes, x.made(begin, func(text string) string { return uses + text + "end block\n" })...)
 	x.nameNotes(item)
 	item.Notes = append(item.Notes, "Indices are taken to begin at 1: those of an array with another lower bound are to be shifted.")
 }
@@ -658,7 +707,9 @@ func (x *family) skeletonFortran(u *use, m *member) string {
 	own := []string{names.phase, names.part, names.par0, names.par1, names.ser0, names.ser1}
 	b := &lines{unit: "  "}
 	b.blockFortran(own)
-	b.add("!$omp parallel private(%s)", strings.Join(own, ", "))
+	if !u.inside {
+		b.add("!$omp parallel private(%s)", strings.Join(own, ", "))
+	}
 	b.open("do %s = 0, numaopt_phases(%s) - 1", names.phase, m.dist())
 	if s >= 0 {
 		b.add("call numaopt_phase(%s, NUMAOPT_%s, %s, 1, %d, %s, %s)", m.dist(), axisName[u.axis], names.phase, m.layout.extent[s], names.ser0, names.ser1)
@@ -672,7 +723,9 @@ func (x *family) skeletonFortran(u *use, m *member) string {
 	b.close("end do")
 	b.add("!$omp barrier")
 	b.close("end do")
-	b.add("!$omp end parallel")
+	if !u.inside {
+		b.add("!$omp end parallel")
+	}
 	b.close("end block")
 	return b.String()
 }

@@ -162,7 +162,11 @@ func (f *From) check() error {
 }
 
 func (p Predict) check() error {
-	for _, v := range []float64{p.RemoteBefore, p.RemoteAfter, p.PagesOnly, p.Source} {
+	list := []float64{p.RemoteBefore, p.RemoteAfter, p.PagesOnly}
+	if p.Source != nil {
+		list = append(list, *p.Source)
+	}
+	for _, v := range list {
 		if !(v >= 0 && v <= 100) {
 			return fmt.Errorf("predicted %v %% is not from 0 to 100", v)
 		}

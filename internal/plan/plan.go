@@ -55,7 +55,7 @@ type Predict struct {
 	PagesOnly float64 `yaml:"remote_dram_pct_pages_only,omitempty"`
 	// Source is what changes of the source would leave, of a whole plan only; absent
 	// where they would save less than a point beside it, or rest on an assumption.
-	Source float64 `yaml:"remote_dram_pct_source_change,omitempty"`
+	Source *float64 `yaml:"remote_dram_pct_source_change,omitempty"`
 }
 
 // Threads says how threads are bound: "compact", "spread" or "none".

@@ -19,7 +19,7 @@ func whole() *Plan {
 		Version: Version,
 		From: From{Command: []string{"./app", "-n", "100", "a: b", "*x", ""}, Topology: "4x2", Nodes: 4,
 			Only: []string{"solve", "grid.c:42"}, Profile: "f00d", Again: []string{"beef", "cafe"}},
-		Predict: Predict{RemoteBefore: 74.91, RemoteAfter: 1.5, PagesOnly: 24.25, Source: 0.75},
+		Predict: Predict{RemoteBefore: 74.91, RemoteAfter: 1.5, PagesOnly: 24.25, Source: new(float64)},
 		Threads: Threads{Bind: "compact"},
 		Objects: []Entry{{
 			Name: "grid.c:42 (init_grid)", Kind: "heap", Bytes: 64 << 20,

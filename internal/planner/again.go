@@ -70,7 +70,7 @@ func rebuilt(p, again *profile.Profile) string {
 	}
 	for i, m := range p.Modules {
 		name := moduleName(p, i)
-		if ids := builds[name]; name != "" && name != ownRuntime && m.BuildID != "" &&
+		if ids := builds[name]; name != "" && name != OwnRuntime && m.BuildID != "" &&
 			len(ids) > 0 && !slices.Contains(ids, m.BuildID) && !slices.Contains(ids, "") {
 			return path.Base(name)
 		}

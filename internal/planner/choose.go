@@ -22,7 +22,7 @@ func (d *demand) choose(g *group) {
 			g.reason = "no place of its pages saves much"
 		case asGood(before, best, all):
 			g.reason = "first touch places it right"
-			if d.schedules != nil && d.profiled(g.cells) > before {
+			if far, _ := d.profiled(g.cells); d.schedules != nil && far > before {
 				g.reason = "with the loops' schedules " + g.reason
 			}
 		default:

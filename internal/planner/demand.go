@@ -34,8 +34,8 @@ type demand struct {
 	verdict   []string // by group of loops: why its schedule is what it is
 	// home is where each page is if it is left to first touch; -1 is not known.
 	home []int
-	// far is the remote accesses to each page as profiled.
-	far []uint64
+	// whole and far are the accesses to each page as profiled, and the remote ones.
+	whole, far []uint64
 	// serial is the part of use that the main thread makes outside loops.
 	serial    []uint64
 	allLevels bool
@@ -102,10 +102,10 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	d.table = d.expected
 	d.arrange(nil)
 	d.choice()
-	d.far = make([]uint64, len(p.Pages))
+	d.whole, d.far = make([]uint64, len(p.Pages)), make([]uint64, len(p.Pages))
 	for i, h := range d.home {
 		if all := sum(d.of(d.expected.use, i)); h >= 0 {
-			d.far[i] = all - min(all, d.expected.stay[i])
+			d.whole[i], d.far[i] = all, all-min(all, d.expected.stay[i])
 		}
 	}
 	d.opt.RunCost *= d.grain
@@ -324,9 +324,9 @@ func (d *demand) best(use []uint64, home int) int {
 	return best
 }
 
-// ownRuntime is the base name of numaopt's preload library, whose tables are in
+// OwnRuntime is the base name of numaopt's preload library, whose tables are in
 // the program but none of its own.
-const ownRuntime = "libnumaopt.so"
+const OwnRuntime = "libnumaopt.so"
 
 // placeable reports whether a plan can name o and the runtime can place it.
 func (d *demand) placeable(o *profile.Object) bool {
@@ -335,7 +335,7 @@ func (d *demand) placeable(o *profile.Object) bool {
 		return !o.FileBacked && o.Site >= 0 && len(d.stacks[o.Site]) > 0
 	case profile.Global:
 		name := moduleName(d.p, o.Module)
-		return o.Symbol != "" && name != "" && name != ownRuntime
+		return o.Symbol != "" && name != "" && name != OwnRuntime
 	}
 	return false
 }

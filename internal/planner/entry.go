@@ -37,7 +37,7 @@ func (d *demand) entry(g *group, u *unit) plan.Entry {
 	e := plan.Entry{
 		Name: d.name(g, u), Kind: string(o.Kind), Bytes: d.bytes(u), Why: d.why(g, u),
 		Stack: g.stack, Instance: u.instance, Place: u.place, Touched: d.touched(u),
-		Predict: plan.Predict{RemoteBefore: pct(d.profiled(u.cells), u.all), RemoteAfter: pct(u.after, u.all)},
+		Predict: plan.Predict{RemoteBefore: pct(d.profiled(u.cells)), RemoteAfter: pct(u.after, u.all)},
 	}
 	if o.Kind == profile.Global {
 		m := d.p.Modules[o.Module]
@@ -47,12 +47,13 @@ func (d *demand) entry(g *group, u *unit) plan.Entry {
 	return e
 }
 
-// profiled is the remote accesses to cells as profiled.
-func (d *demand) profiled(cells []cell) (remote uint64) {
+// profiled is the accesses to cells as profiled, and the remote ones of them.
+func (d *demand) profiled(cells []cell) (remote, all uint64) {
 	for i := range cells {
 		remote += d.far[cells[i].profile]
+		all += d.whole[cells[i].profile]
 	}
-	return remote
+	return remote, all
 }
 
 func pct(part, whole uint64) float64 { return round(units.Percent(float64(part), float64(whole))) }

@@ -233,7 +233,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		o := &d.p.Objects[g.objects[0]]
 		x := Decision{Name: o.Name, Kind: o.Kind, Instances: len(g.objects), Reason: g.reason}
 		x.Before, x.Best, x.Accesses = d.totals(g.cells)
-		x.Profiled = d.profiled(g.cells)
+		x.Profiled, x.Seen = d.profiled(g.cells)
 		x.Serial = d.serialRest(g.cells)
 		d.chanceOf(&x, g.cells)
 		x.After = remoteOf(g.chosen, g, x.Before)

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
 )
@@ -32,20 +34,61 @@ func (d *demand) outcome(groups []group) *Outcome {
 // Counts reports whether the plan's figures are of r: its page has a home, and its
 // level and region are among those that were planned for.
 func (o *Outcome) Counts(r *profile.Row) bool {
-	return (o.in == nil || o.in[r.Region]) && o.d.counts(r) && o.d.p.Pages[r.Page].Home != topo.Unknown
+	return o.known(r) && o.d.counts(r)
 }
 
-// Node is the node whose threads make the accesses of r with the plan's schedules.
+// known reports whether the page of r has a home, and its region was planned for.
+func (o *Outcome) known(r *profile.Row) bool {
+	return (o.in == nil || o.in[r.Region]) && o.d.p.Pages[r.Page].Home != topo.Unknown
+}
+
+// moves reports whether the accesses of r go with the chunks of its loop, and of which
+// group of loops that is.
+func (o *Outcome) moves(r *profile.Row) (g int, ok bool) {
+	g = o.d.loops.of[r.Region]
+	return g, g >= 0 && !o.d.ofThread[o.d.p.Pages[r.Page].Object]
+}
+
+// Node is the node whose threads make most of the accesses of r with the plan's
+// schedules; the lowest of equals.
 func (o *Outcome) Node(r *profile.Row) int {
-	if g := o.d.loops.of[r.Region]; g >= 0 && !o.d.ofThread[o.d.p.Pages[r.Page].Object] {
-		return o.to[g][o.d.loops.class[r.Thread]]
+	g, ok := o.moves(r)
+	if !ok {
+		return int(o.d.p.Threads[r.Thread].Node)
 	}
-	return int(o.d.p.Threads[r.Thread].Node)
+	by := make([]uint64, o.d.n)
+	for part := range o.d.loops.pieces(g, r) {
+		by[o.to[g][part.slot]] += part.to - part.from
+	}
+	return slices.Index(by, slices.Max(by))
 }
 
-// Remote is how many of r's accesses are remote with the plan, for an r that counts.
-func (o *Outcome) Remote(r *profile.Row) uint64 {
-	return o.d.farFrom(o.Node(r), r.Page, r.Count, o.where, o.shared)
+// Remote is how many of r's accesses are remote with the plan: those that count, and
+// those that come to be because caches lose what another node uses next, which are of
+// rows that do not.
+func (o *Outcome) Remote(r *profile.Row) (remote uint64) {
+	g, moves := o.moves(r)
+	if !moves {
+		if o.Counts(r) {
+			remote = o.d.farFrom(int(o.d.p.Threads[r.Thread].Node), r.Page, r.Count, o.where, o.shared)
+		}
+		return remote
+	}
+	if !o.known(r) {
+		return 0
+	}
+	again, counts := o.d.loops.again(o.d.p, g, r), o.d.counts(r)
+	for part := range o.d.loops.pieces(g, r) {
+		var count uint64
+		if counts {
+			count = part.of(r.Count)
+		}
+		if again > 0 && part.from > 0 && o.d.loops.turned(part.slot, o.to[g]) {
+			count += again
+		}
+		remote += o.d.farFrom(o.to[g][part.slot], r.Page, count, o.where, o.shared)
+	}
+	return remote
 }
 
 // Placeable reports whether a plan can place the pages of an object.

@@ -243,22 +243,25 @@ func TestBestRotation(t *testing.T) {
 	}
 }
 
+// reused is crossing, on four nodes, with a level of caches that keeps count accesses
+// to each page from one instance of x to the next.
+func reused(n int, level profile.Level, count uint64) *sweeps {
+	return crossing(4, 2, n, func(s *sweeps, o int) {
+		for i := range s.Rows { // a row of pages is read again by the next instance
+			r := s.Rows[i]
+			if s.Regions[r.Region].Function == "x" && int(r.First) < (n-1)*profile.SweepParts/n {
+				s.Rows[i].Last += uint8(profile.SweepParts / n)
+				r.Last, r.Level, r.Count = s.Rows[i].Last, level, count
+				s.Rows = append(s.Rows, r)
+			}
+		}
+	})
+}
+
 // TestAgain: a line that one instance leaves for the next is a DRAM access more
 // where another node runs that, and so only at the borders of phases.
 func TestAgain(t *testing.T) {
 	const n = 16
-	draw := func(level profile.Level, count uint64) *sweeps {
-		return crossing(4, 2, n, func(s *sweeps, o int) {
-			for i := range s.Rows { // a row of pages is read again by the next instance
-				r := s.Rows[i]
-				if s.Regions[r.Region].Function == "x" && int(r.First) < (n-1)*profile.SweepParts/n {
-					s.Rows[i].Last += profile.SweepParts / n
-					r.Last, r.Level, r.Count = s.Rows[i].Last, level, count
-					s.Rows = append(s.Rows, r)
-				}
-			}
-		})
-	}
 	for _, c := range []struct {
 		level profile.Level
 		count uint64
@@ -268,7 +271,7 @@ func TestAgain(t *testing.T) {
 		{profile.L2, 10, 4 * 3 * n * 10}, // at 3 borders of 4 sweeps
 		{profile.L2, 1000, 4 * 3 * n * 4 * linesPerPage},
 	} {
-		p := draw(c.level, c.count).Profile
+		p := reused(n, c.level, c.count).Profile
 		d, err := newDemand(p, DefaultOptions())
 		if err != nil {
 			t.Fatal(err)

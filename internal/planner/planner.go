@@ -203,6 +203,9 @@ type Decision struct {
 	// Best are the remote ones of them: as profiled; left to first touch, with the
 	// plan's schedules; with the plan; and as in Result.
 	Accesses, Profiled, Before, After, Best uint64
+	// Seen is the accesses as profiled, of which Profiled are remote: fewer than Accesses
+	// where the plan's schedules add some.
+	Seen uint64
 	// Serial is the part of Best that the main thread makes outside loops.
 	Serial uint64
 	// Chance is the part of Accesses by work that is handed out at run time,

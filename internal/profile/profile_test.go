@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"numaopt/internal/ident"
+	"numaopt/internal/programs"
 	"numaopt/internal/topo"
 )
 
@@ -291,4 +293,15 @@ func BenchmarkRoundTrip(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(size)/1e6, "bytes/row")
+}
+
+// The changelog names the version that is written.
+func TestChangelog(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(programs.Root(), "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("File formats: profile %d (1 and %d are read)", Version, Version-1); !strings.Contains(string(text), want) {
+		t.Errorf("CHANGELOG.md has no %q", want)
+	}
 }

@@ -1,0 +1,123 @@
+package advice
+
+import (
+	"strings"
+	"testing"
+
+	"numaopt/internal/ident"
+	"numaopt/internal/profile"
+)
+
+// A text takes the place of its loop, and of nothing else in its lines.
+func TestInstead(t *testing.T) {
+	for _, c := range []struct {
+		file, code string
+		from, to   int
+		text       string
+	}{
+		{"a.c", "void f(void) {\n#pragma omp parallel for\nfor (int i = 0; i < 9; i++) a[i] = 1;}\n", 2, 3, "X\n}\n"},
+		{"a.c", "void f(void) {\n#pragma omp parallel for\nfor (int i = 0; i < 9; i++)\n\ta[i] = 1; /* one */\n}\n", 2, 4, "X\n/* one */\n"},
+		{"a.c", "#pragma omp parallel for\nfor (int i = 0; i < 9; i++) a[i] = 1;", 1, 2, "X\n"},
+		{"a.f90", "!$omp parallel\n!$omp do\ndo i = 1, 9\n a(i) = 1\nend do\n!$omp end do\n!$omp end parallel\n", 2, 6, "X\n"},
+		{"a.f90", "!$omp parallel\n!$omp do\ndo i = 1, 9\n a(i) = 1\nend do\n!$omp end parallel\n", 2, 5, "X\n"},
+		{"a.f90", "!$omp parallel\n!$omp do\ndo i = 1, 9\n a(i) = 1\nend do\n!$omp end do nowait\n!$omp end parallel\n", 2, 6, "X\n"},
+		{"a.f90", "!$omp parallel do\ndo i = 1, 9\n a(i) = 1\nend do\n!$omp end parallel do\n!$omp end parallel\n", 1, 5, "X\n"},
+	} {
+		f := parse(c.file, c.code)
+		n := &nest{file: f, par: f.loops[0]}
+		if got := n.instead(&profile.Region{File: c.file}, "X\n"); got.From != c.from || got.To != c.to || got.Text != c.text {
+			t.Errorf("%s\ngot  %d-%d %q\nwant %d-%d %q", c.code, got.From, got.To, got.Text, c.from, c.to, c.text)
+		}
+	}
+}
+
+// Bounds for a loop that is not understood start threads only where its directive does.
+func TestSkeletonTeam(t *testing.T) {
+	for _, c := range []struct {
+		file, code string
+		line       int
+		parallel   bool
+	}{
+		{"a.c", "#pragma omp parallel for\nfor (i = 0; i < n; i++) g(i);\n", 1, true},
+		{"a.c", "#pragma omp parallel\n{\n#pragma omp for\nfor (i = 0; i < n; i++) g(i);\n}\n", 3, false},
+		{"a.c", "#pragma omp parallel\n{\n#pragma omp for\nfor (i = 0; i < n; i++) g(i);\n#pragma omp for\nfor (i = 0; i < n; i++) h(i);\n}\n", 1, false},
+		{"a.f90", "!$omp parallel\n!$omp do\ndo i = 1, n\ncall g(i)\nend do\n!$omp end parallel\n", 2, false},
+		{"a.f90", "!$omp parallel do\ndo i = 1, n\ncall g(i)\nend do\n", 1, true},
+		{"gone.c", "", 1, true},
+	} {
+		for _, axes := range [][]int{{0, 1}, {0}} {
+			f := &finder{p: &profile.Profile{Regions: []profile.Region{{File: c.file, Line: c.line}}}, files: make(map[string]*file)}
+			f.opt.Read = func(name string) []byte {
+				if name == "gone.c" {
+					return nil
+				}
+				return []byte(c.code)
+			}
+			x := &family{f: f, axes: axes}
+			u, m := &use{}, &member{name: "a", layout: newLayout([]int64{9, 9}, 8, []int{0, 1}, 4)}
+			x.read(u)
+			text := x.skeletonC(u, m)
+			if strings.HasSuffix(c.file, "f90") {
+				text = x.skeletonFortran(u, m)
+			}
+			if got := strings.Contains(text, "omp parallel"); got != c.parallel || !got && !strings.Contains(text, "omp barrier") {
+				t.Errorf("%s\n%s", c.code, text)
+			}
+		}
+	}
+}
+
+// Memory is distributed after the statement that allocates it.
+func TestAssigned(t *testing.T) {
+	for _, c := range []struct {
+		file, code string
+		line, want int
+	}{
+		{"a.c", "int n;\nu = malloc(n);\n", 2, 2},
+		{"a.c", "u =\n  malloc(\n  n);\nuse(u);\n", 1, 3},
+		{"a.c", "v = malloc(n); u = malloc(n);\n", 1, 1},
+		{"a.c", "void *get(void) { return malloc(n); }\n", 1, 0},
+		{"a.c", "if (u == malloc(n)) {}\n", 1, 0},
+		{"a.c", "u = malloc(n);\n", 9, 0},
+		{"a.f90", "allocate(v(m,n), u(m,n))\n", 1, 1},
+		{"a.f90", "allocate(v(m,n), &\n  u(m,n))\n", 1, 2},
+		{"a.f90", "allocate(v(m,n))\n", 1, 0},
+		{"gone.c", "", 1, 0},
+	} {
+		f := &finder{files: make(map[string]*file)}
+		f.opt.Read = func(name string) []byte {
+			if name == "gone.c" {
+				return nil
+			}
+			return []byte(c.code)
+		}
+		if got := f.assigned("u", ident.Location{File: c.file, Line: c.line}); got != c.want {
+			t.Errorf("%q, line %d: %d, want %d", c.code, c.line, got, c.want)
+		}
+	}
+}
+
+// Of several arrays each is distributed where it is allocated, and globals where main
+// begins.
+func TestMade(t *testing.T) {
+	site := func(line int) profile.Site {
+		return profile.Site{Frames: []ident.Code{{Inlined: []ident.Location{{File: "a.c", Line: line}}}}}
+	}
+	f := &finder{files: make(map[string]*file), p: &profile.Profile{
+		Objects: []profile.Object{{Kind: profile.Heap, Site: 0}, {Kind: profile.Global, Site: -1}, {Kind: profile.Heap, Site: 1}},
+		Sites:   []profile.Site{site(2), site(9)},
+	}}
+	f.opt.Read = func(string) []byte { return []byte("int main(void) {\nu = malloc(9);\n}\n") }
+	x := &family{f: f}
+	for i, name := range []string{"u", "g", "w"} {
+		x.members = append(x.members, &member{name: name, objects: []int{i}})
+	}
+	var got []string
+	for _, c := range x.made([]string{"U", "G", "W"}, func(s string) string { return "<" + s + ">" }) {
+		got = append(got, c.Where+c.Text)
+	}
+	want := "before g is first used, as at the start of main<G>; after a.c:2, where u is allocated<U>; as soon as w is allocated (a.c:9) and before its memory is touched<W>"
+	if s := strings.Join(got, "; "); s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+}
