@@ -58,7 +58,7 @@ func (b *Binary) unread(name string) string {
 	library, ok := b.imports.from[name]
 	_, common := pointerArgs[name]
 	switch {
-	case !ok || library == "" && (common || runtimeFunction(name)):
+	case !ok || library == "" && (common || runtimeFunction(name) && len(b.imports.strange) == 0):
 		return ""
 	case library != "" && isPlain(library):
 		return ""
@@ -90,7 +90,7 @@ func (b *Binary) unseen(f *function, i int, takes bool) string {
 		}
 	default:
 		if s.Op != x86asm.CALL && s.Op != x86asm.JMP {
-			return b.unreadAddress(s)
+			return b.unread(b.loaded(s)) // whose address it takes, perhaps for somebody who calls it
 		}
 		if name == "" {
 			name = b.held(f, i)
@@ -105,19 +105,7 @@ func (b *Binary) unseen(f *function, i int, takes bool) string {
 	if slices.Contains(callers, name) && !takes {
 		return whyPointer + " (" + name + ")"
 	}
-	if len(b.module.FunctionsNamed(name)) > 0 {
-		return ""
-	}
 	return b.unread(name)
-}
-
-// unreadAddress is unread for the function whose address a step takes, perhaps
-// for somebody who calls it.
-func (b *Binary) unreadAddress(s *step) string {
-	if name := b.loaded(s); name != "" && len(b.module.FunctionsNamed(name)) == 0 {
-		return b.unread(name)
-	}
-	return ""
 }
 
 // held returns the function of another file whose address the register of a call

@@ -214,6 +214,9 @@ func (b *Binary) readBody(fn symbol.Function) *body {
 		if ownData(s) {
 			f.owns = append(f.owns, use{s.pc, s.next, whyOwnData})
 		}
+		if s.Op == x86asm.RDTSCP || s.Op == x86asm.CPUID || s.Op == x86asm.SYSCALL {
+			f.owns = append(f.owns, use{s.pc, s.next, whyIdentity + " (" + strings.ToLower(s.Op.String()) + ")"})
+		}
 		if why := b.unseen(code, i, takes); why != "" {
 			f.owns = append(f.owns, use{s.pc, s.next, why})
 		}
@@ -238,7 +241,7 @@ func (b *Binary) loaded(s *step) string {
 func ownData(s *step) bool {
 	const guard = 0x28
 	switch s.Op {
-	case x86asm.RDFSBASE, x86asm.RDGSBASE, x86asm.RDTSCP, x86asm.CPUID, x86asm.SYSCALL:
+	case x86asm.RDFSBASE, x86asm.RDGSBASE:
 		return true
 	}
 	return s.Op != x86asm.NOP && slices.ContainsFunc(s.Args[:], func(a x86asm.Arg) bool {
@@ -252,7 +255,7 @@ func ownData(s *step) bool {
 // where it is linked statically, are not the program's.
 func (b *Binary) called(s *step) []symbol.Function {
 	switch {
-	case runtimeFunction(s.callee):
+	case b.ofRuntime(s.callee):
 		return nil
 	case s.target != 0:
 		return nil // within the function
@@ -263,7 +266,7 @@ func (b *Binary) called(s *step) []symbol.Function {
 		}
 	}
 	if name := cmp.Or(s.callee, b.loaded(s)); name != "" { // through the linkage table
-		if runtimeFunction(name) {
+		if b.ofRuntime(name) {
 			return nil
 		}
 		return b.module.FunctionsNamed(name)
@@ -279,10 +282,16 @@ func (b *Binary) called(s *step) []symbol.Function {
 			address = uint64(a)
 		}
 	}
-	if fn, ok := b.module.FunctionAt(address); ok && address == fn.Lo && !runtimeFunction(fn.Symbol) {
+	if fn, ok := b.module.FunctionAt(address); ok && address == fn.Lo && !b.ofRuntime(fn.Symbol) {
 		return []symbol.Function{fn}
 	}
 	return nil
+}
+
+// ofRuntime reports whether a function is the OpenMP runtime's. One that is in this
+// file is the program's own, whatever its name, unless the runtime is in it too.
+func (b *Binary) ofRuntime(name string) bool {
+	return runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
 }
 
 func isRel(a x86asm.Arg) bool { _, ok := a.(x86asm.Rel); return ok }

@@ -17,7 +17,7 @@ import (
 
 // personalReasons are what the verdict of each refused function of personal.c says.
 var personalReasons = map[string]string{
-	"no_fill": ownDataAt, "no_drain": ownDataAt, "no_counter": ownDataAt, "no_pointer": ownDataAt, "no_orphan": ownDataAt,
+	"no_fill": ownDataAt, "no_drain": ownDataAt, "no_counter": ownDataAt, "no_pointer": ownDataAt, "no_orphan": ownDataAt, "no_prefix": ownDataAt,
 	"no_number": `the thread's number itself \(omp_get_thread_num\) at personal.c:\d+|index of an array|used by|multiplied`,
 	"no_deeper": `the thread's number itself \(omp_get_thread_num\) at personal.c:\d+`,
 	"no_set":    `its own copy of .*\(pthread_setspecific\) at personal.c:\d+`,
