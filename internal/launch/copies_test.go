@@ -33,6 +33,9 @@ int main(int argc, char **argv) {
 }
 `
 
+// elsewhere has the copies in two functions.
+var elsewhere = strings.NewReplacer("int main", "static __attribute__((noinline)) void hop(int n) { work(n); }\nint main", "hello++; work(4096)", "hello++; hop(4096)").Replace(forked)
+
 // instances has one line that is several loops.
 const instances = `
 static double a[4096];
@@ -89,6 +92,9 @@ func TestCopies(t *testing.T) {
 		{"one of two", forked, "clang -g -O2 -DSCHEDULE=static", "libomp", 2, map[int]plan.Schedule{0: inverse}, 0},
 		{"both", forked, "clang -g -O2 -DSCHEDULE=static", "libomp", 2, map[int]plan.Schedule{0: inverse, 1: inverse}, 2},
 		{"two schedules", forked, "clang -g -O2 -DSCHEDULE=static", "libomp", 2, map[int]plan.Schedule{0: inverse, 1: plan.ByNodes}, 0},
+		{"elsewhere", elsewhere, "gcc -g -O2 -DSCHEDULE=dynamic,4", "libgomp", 2, map[int]plan.Schedule{1: plan.Affine}, 0},
+		{"elsewhere", elsewhere, "clang -g -O2 -DSCHEDULE=static", "libomp", 2, map[int]plan.Schedule{0: inverse}, 0},
+		{"elsewhere", elsewhere, "clang -g -O2 -DSCHEDULE=static", "libomp", 2, map[int]plan.Schedule{1: inverse}, 0},
 		{"no debug information", forked, "clang -O2 -DSCHEDULE=static", "libomp", 2, map[int]plan.Schedule{0: inverse}, 0},
 		{"instances", instances, "g++ -g -O2 -DSCHEDULE=dynamic,4", "libgomp", 4, map[int]plan.Schedule{0: plan.Affine, 2: plan.Affine}, 2},
 		{"instances", instances, "clang++ -g -O2 -DSCHEDULE=dynamic,4", "libomp", 4, map[int]plan.Schedule{0: plan.Affine, 2: plan.Affine}, 2},
