@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
 `
 
 // elsewhere has the copies in two functions.
-var elsewhere = strings.NewReplacer("int main", "static __attribute__((noinline)) void hop(int n) { work(n); }\nint main", "hello++; work(4096)", "hello++; hop(4096)").Replace(forked)
+var elsewhere = strings.NewReplacer("int main", "static __attribute__((noinline)) void hop(int n) {\n#pragma omp barrier\n work(n);\n}\nint main", "hello++; work(4096)", "hello++; hop(4096)").Replace(forked)
 
 // instances has one line that is several loops.
 const instances = `

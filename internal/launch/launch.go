@@ -25,7 +25,8 @@
 //
 // A program that a wrapper starts is found by its name among the wrapper's
 // arguments and, for scripts, its words; where that fails, a plan with build ids
-// still holds for the very same files.
+// still holds for the very same files. Copies of a loop are told by the lines of their
+// calls; gcc may give a call that begins a function the line of that instead.
 package launch
 
 import (
