@@ -21,7 +21,7 @@ var personalReasons = map[string]string{
 	"no_number": `the thread's number itself \(omp_get_thread_num\) at personal.c:\d+|index of an array|used by|multiplied`,
 	"no_deeper": `the thread's number itself \(omp_get_thread_num\) at personal.c:\d+`,
 	"no_set":    `its own copy of .*\(pthread_setspecific\) at personal.c:\d+`,
-	"no_table":  throughPointer, "no_variable": throughPointer, "no_tail": throughPointer, "no_maths": throughPointer, "no_sort": throughPointer,
+	"no_table":  throughPointer, "no_variable": throughPointer, "no_tail": throughPointer + "|thread.s number itself", "no_maths": throughPointer, "no_sort": throughPointer,
 	"no_specific": `its own copy of .*\(pthread_getspecific\) at personal.c:\d+`,
 }
 
