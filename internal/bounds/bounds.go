@@ -37,13 +37,14 @@
 // in the same file are searched for accesses through %fs, other than to the guard of
 // the stack, and for calls of what tells threads apart: __tls_get_addr,
 // __kmpc_threadprivate_cached, pthread_self, in clang's code omp_get_thread_num. Each
-// refuses, also where it does no harm.
+// refuses, also where it does no harm. So do calls through pointers (virtual
+// functions, tables of operations) and of functions of other files, but for the
+// libraries of the compilers and the system, which do the same for every thread.
 //
 // # Limits
 //
-// Functions of other files, and those called through pointers that the region does
-// not make itself, are not looked into; nor are callers in other files of a function
-// with a loop.
+// Callers in other files of a function with a loop are not looked at. errno, which
+// each thread has its own of, is not followed.
 // A program that writes exactly this formula by hand is taken for a loop, which
 // permutes it like one. Chunked loops (schedule(static, c)) and code that is not
 // optimised (-O0 divides twice) are refused. Whether

@@ -19,11 +19,16 @@ const (
 // image is the code of a file, and which function each slot of its global
 // offset table is filled with.
 type image struct {
-	text []text
-	got  map[uint64]string
+	text      sections
+	constants sections // that the program cannot write
+	got       map[uint64]string
+	imports   imported
 }
 
-// text is the contents of an executable section.
+// sections is the contents of sections.
+type sections []text
+
+// text is the contents of a section.
 type text struct {
 	lo    uint64
 	bytes []byte
@@ -40,23 +45,28 @@ func Open(m *symbol.Module) (*Binary, error) {
 	if e.Machine != elf.EM_X86_64 {
 		return nil, fmt.Errorf("%s: code for %v cannot be judged, only for x86-64", m.Path(), e.Machine)
 	}
-	b := &Binary{module: m, image: image{got: Imports(e)}, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
+	b := &Binary{module: m, image: image{got: Imports(e), imports: importedBy(e)}, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
 	for _, s := range e.Sections {
-		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_EXECINSTR == 0 {
+		if s.Type != elf.SHT_PROGBITS || s.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE) != elf.SHF_ALLOC {
 			continue
 		}
 		data, err := s.Data()
 		if err != nil {
 			return nil, fmt.Errorf("%s: section %s: %w", m.Path(), s.Name, err)
 		}
-		b.text = append(b.text, text{s.Addr, data})
+		if s.Flags&elf.SHF_EXECINSTR != 0 {
+			b.text = append(b.text, text{s.Addr, data})
+		} else {
+			b.constants = append(b.constants, text{s.Addr, data})
+		}
 	}
 	return b, nil
 }
 
 // Imports returns the names of the functions and variables whose addresses the
-// dynamic linker writes into the file, by the virtual address of the place, as its
-// relocations say; empty where it has none.
+// dynamic linker writes into the global offset table, by the virtual address of the
+// place, as the relocations say; empty where there are none. Pointers that the
+// program itself may write are not among them.
 func Imports(e *elf.File) map[uint64]string {
 	got := make(map[uint64]string)
 	symbols, _ := e.DynamicSymbols()
@@ -67,7 +77,8 @@ func Imports(e *elf.File) map[uint64]string {
 		data, _ := s.Data()
 		for ; len(data) >= 24; data = data[24:] { // r_offset, r_info, r_addend
 			info := binary.LittleEndian.Uint64(data[8:])
-			if i := info >> 32; i > 0 && i <= uint64(len(symbols)) {
+			kind := elf.R_X86_64(uint32(info))
+			if i := info >> 32; (kind == elf.R_X86_64_GLOB_DAT || kind == elf.R_X86_64_JMP_SLOT) && i > 0 && i <= uint64(len(symbols)) {
 				got[binary.LittleEndian.Uint64(data)] = symbols[i-1].Name
 			}
 		}
@@ -75,9 +86,9 @@ func Imports(e *elf.File) map[uint64]string {
 	return got
 }
 
-// at returns the code from vaddr to the end of its section.
-func (im *image) at(vaddr uint64) []byte {
-	for _, t := range im.text {
+// at returns the contents from vaddr to the end of its section.
+func (all sections) at(vaddr uint64) []byte {
+	for _, t := range all {
 		if vaddr >= t.lo && vaddr-t.lo < uint64(len(t.bytes)) {
 			return t.bytes[vaddr-t.lo:]
 		}
@@ -91,7 +102,7 @@ func (b *Binary) name(target uint64) string {
 	if f, ok := b.module.FunctionAt(target); ok && f.Lo == target {
 		return f.Symbol
 	}
-	code := b.at(target)
+	code := b.text.at(target)
 	for pc, n := target, 0; n < 2 && len(code) > 0; n++ {
 		in, _, err := decode(code)
 		if err != nil {
@@ -151,12 +162,12 @@ func (b *Binary) decode(fn symbol.Function) (*function, error) {
 	parts := append([]symbol.Function{fn}, b.module.FunctionsNamed(fn.Symbol+".cold")...)
 	for _, p := range parts {
 		for pc := p.Lo; pc < p.Hi; {
-			in, vague, err := decode(b.at(pc))
+			in, vague, err := decode(b.text.at(pc))
 			if err != nil {
 				return nil, fmt.Errorf("the instruction%s is not understood: %v", b.place(pc), err)
 			}
 			f.at[pc] = len(f.steps)
-			f.steps = append(f.steps, step{Inst: in, vague: vague, vector: isVector(b.at(pc)), pc: pc, next: pc + uint64(in.Len)})
+			f.steps = append(f.steps, step{Inst: in, vague: vague, vector: isVector(b.text.at(pc)), pc: pc, next: pc + uint64(in.Len)})
 			pc += uint64(in.Len)
 		}
 	}

@@ -25,20 +25,47 @@ const farthest = 1000
 
 // identities are the functions whose result depends on which thread calls.
 var identities = map[string]string{
-	threadNum:                     whyNumber,
-	threadNum + "_":               whyNumber, // of Fortran
-	"omp_get_ancestor_thread_num": whyNumber,
-	"omp_get_place_num":           whyNumber,
-	"__kmpc_threadprivate_cached": whyOwnData,
-	"__kmpc_threadprivate":        whyOwnData,
-	"__tls_get_addr":              whyOwnData,
-	"__emutls_get_address":        whyOwnData,
-	"pthread_getspecific":         whyOwnData,
-	"tss_get":                     whyOwnData,
-	"pthread_self":                whyIdentity,
-	"thrd_current":                whyIdentity,
-	"gettid":                      whyIdentity,
-	"sched_getcpu":                whyIdentity,
+	threadNum:                      whyNumber,
+	threadNum + "_":                whyNumber, // of Fortran
+	"omp_get_ancestor_thread_num":  whyNumber,
+	"omp_get_place_num":            whyNumber,
+	"__kmpc_threadprivate_cached":  whyOwnData,
+	"__kmpc_threadprivate":         whyOwnData,
+	"__tls_get_addr":               whyOwnData,
+	"__emutls_get_address":         whyOwnData,
+	"pthread_getspecific":          whyOwnData,
+	"pthread_setspecific":          whyOwnData,
+	"tss_get":                      whyOwnData,
+	"tss_set":                      whyOwnData,
+	"fesetround":                   whyOwnData,
+	"fegetround":                   whyOwnData,
+	"fesetenv":                     whyOwnData,
+	"fegetenv":                     whyOwnData,
+	"feupdateenv":                  whyOwnData,
+	"feholdexcept":                 whyOwnData,
+	"feclearexcept":                whyOwnData,
+	"feraiseexcept":                whyOwnData,
+	"fetestexcept":                 whyOwnData,
+	"uselocale":                    whyOwnData,
+	"omp_get_partition_num_places": whyIdentity,
+	"omp_get_partition_place_nums": whyIdentity,
+	"omp_display_affinity":         whyIdentity,
+	"omp_capture_affinity":         whyIdentity,
+	"kmp_get_affinity":             whyIdentity,
+	"pthread_self":                 whyIdentity,
+	"pthread_getaffinity_np":       whyIdentity,
+	"pthread_getname_np":           whyIdentity,
+	"pthread_getattr_np":           whyIdentity,
+	"pthread_getcpuclockid":        whyIdentity,
+	"pthread_setaffinity_np":       whyIdentity,
+	"thrd_current":                 whyIdentity,
+	"gettid":                       whyIdentity,
+	"getcpu":                       whyIdentity,
+	"sched_getcpu":                 whyIdentity,
+	"sched_getaffinity":            whyIdentity,
+	"sched_setaffinity":            whyIdentity,
+	"prctl":                        whyIdentity,
+	"syscall":                      whyIdentity,
 }
 
 const (
@@ -171,6 +198,7 @@ func (b *Binary) readBody(fn symbol.Function) *body {
 		f.err = err
 		return f
 	}
+	takes := slices.ContainsFunc(code.steps, func(s step) bool { return s.callee == "" && !isRel(s.Args[0]) && len(b.called(&s)) > 0 })
 	for i := range code.steps {
 		s := &code.steps[i]
 		name := cmp.Or(s.callee, b.loaded(s))
@@ -185,6 +213,12 @@ func (b *Binary) readBody(fn symbol.Function) *body {
 		}
 		if ownData(s) {
 			f.owns = append(f.owns, use{s.pc, s.next, whyOwnData})
+		}
+		if s.Op == x86asm.RDTSCP || s.Op == x86asm.CPUID || s.Op == x86asm.SYSCALL {
+			f.owns = append(f.owns, use{s.pc, s.next, whyIdentity + " (" + strings.ToLower(s.Op.String()) + ")"})
+		}
+		if why := b.unseen(code, i, takes); why != "" {
+			f.owns = append(f.owns, use{s.pc, s.next, why})
 		}
 		f.calls = append(f.calls, b.called(s)...)
 	}
@@ -206,7 +240,8 @@ func (b *Binary) loaded(s *step) string {
 // than the value that guards the stack.
 func ownData(s *step) bool {
 	const guard = 0x28
-	if s.Op == x86asm.RDFSBASE {
+	switch s.Op {
+	case x86asm.RDFSBASE, x86asm.RDGSBASE:
 		return true
 	}
 	return s.Op != x86asm.NOP && slices.ContainsFunc(s.Args[:], func(a x86asm.Arg) bool {
@@ -220,7 +255,7 @@ func ownData(s *step) bool {
 // where it is linked statically, are not the program's.
 func (b *Binary) called(s *step) []symbol.Function {
 	switch {
-	case runtimeFunction(s.callee):
+	case b.ofRuntime(s.callee):
 		return nil
 	case s.target != 0:
 		return nil // within the function
@@ -231,7 +266,7 @@ func (b *Binary) called(s *step) []symbol.Function {
 		}
 	}
 	if name := cmp.Or(s.callee, b.loaded(s)); name != "" { // through the linkage table
-		if runtimeFunction(name) {
+		if b.ofRuntime(name) {
 			return nil
 		}
 		return b.module.FunctionsNamed(name)
@@ -247,11 +282,19 @@ func (b *Binary) called(s *step) []symbol.Function {
 			address = uint64(a)
 		}
 	}
-	if fn, ok := b.module.FunctionAt(address); ok && address == fn.Lo && !runtimeFunction(fn.Symbol) {
+	if fn, ok := b.module.FunctionAt(address); ok && address == fn.Lo && !b.ofRuntime(fn.Symbol) {
 		return []symbol.Function{fn}
 	}
 	return nil
 }
+
+// ofRuntime reports whether a function is the OpenMP runtime's. One that is in this
+// file is the program's own, whatever its name, unless the runtime is in it too.
+func (b *Binary) ofRuntime(name string) bool {
+	return runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
+}
+
+func isRel(a x86asm.Arg) bool { _, ok := a.(x86asm.Rel); return ok }
 
 func runtimeFunction(name string) bool {
 	for _, prefix := range []string{"__kmp", "kmp_", "omp_", "GOMP_"} {

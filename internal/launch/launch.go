@@ -13,18 +13,20 @@
 // # Method
 //
 // A module that still has the build id that the plan names is the same file:
-// its offsets hold. In a rebuilt one a frame is found by function, file and the
+// its offsets hold, if they are what the plan says. In a rebuilt one a frame is found by function, file and the
 // distance of its line from the beginning of the function, with what is inlined
 // where; a global by its symbol and source file; a loop by the calls of the OpenMP
 // library in the machine code and their places. What fits several places, or none,
 // is left out and named: a wrong placement is worse than none. Loops that must be
-// permuted alike are left out together.
+// permuted alike are left out together, and so is a loop of which the compiler made
+// copies where the plan has not all of them.
 //
 // # Limits
 //
 // A program that a wrapper starts is found by its name among the wrapper's
 // arguments and, for scripts, its words; where that fails, a plan with build ids
-// still holds for the very same files.
+// still holds for the very same files. Copies of a loop are told by the lines of their
+// calls; gcc may give a call that begins a function the line of that instead.
 package launch
 
 import (
@@ -59,8 +61,8 @@ type Options struct {
 	Only    []string // loops that open them instead of the program
 	Summary string   // path for the runtime's JSON; empty is text on stderr
 	// Permutable says why the loop whose bounds are fetched by the call that returns
-	// to an ELF virtual address of a file must stay as it is; nil if it need not. It
-	// is asked about rebuilt files only; without it their loops keep OpenMP's schedule.
+	// to an ELF virtual address of a file must stay as it is; nil if it need not.
+	// Without it loops of rebuilt files keep OpenMP's schedule.
 	Permutable func(path string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a
 	// quarter; 0 is the kernel's default.

@@ -42,6 +42,7 @@ func (r *resolver) loops() {
 		}
 	}
 	r.sameSite(found, why, leave)
+	r.apart(found, why, leave)
 	for i := range found {
 		l := &r.plan.Loops[i]
 		if first, ok := group[l.Group]; ok && why[i] == nil && l.Group > 0 {
@@ -59,16 +60,12 @@ func (r *resolver) loops() {
 
 // sameSite leaves out loops that are one call site now.
 func (r *resolver) sameSite(found []runfile.Loop, why []error, leave func(int, error)) {
-	type site struct {
-		module int
-		offset uint64
-	}
-	at := make(map[site]int)
+	at := make(map[callSite]int)
 	for i, l := range found {
 		if why[i] != nil {
 			continue
 		}
-		k := site{l.Module, l.Offset}
+		k := callSite{l.Module, l.Offset}
 		if j, ok := at[k]; ok {
 			err := errors.New("in the rebuilt program it cannot be told from another loop of the plan: profile it again")
 			leave(i, err)
@@ -119,7 +116,7 @@ func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 		return false, nil
 	case how == verySame:
 		o.Module, o.Offset = r.module(file.Path(), file.BuildID()), l.Offset
-		return false, nil
+		return false, r.verified(file, l)
 	}
 	if o.Offset, err = r.rebuilt(file, l); err == nil {
 		o.Module = r.module(file.Path(), file.BuildID())

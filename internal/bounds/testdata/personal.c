@@ -1,6 +1,7 @@
 // Loops that depend on which thread does which chunk (no_), and others (ok_), for
 // every compiler. With reasons in personal_test.go.
 #include <errno.h>
+#include <math.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -118,6 +119,104 @@ NOINLINE void no_specific(int n)
 		a[i] = *(double *)pthread_getspecific(key);
 }
 
+// Not everything that begins like the runtime's names is of the runtime.
+NOINLINE int omp_mine(void) { return ++calls; }
+
+NOINLINE void no_prefix(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++)
+		a[i] = omp_mine();
+}
+
+// What is set here is read in no_specific.
+NOINLINE void no_set(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++)
+		pthread_setspecific(key, &a[i]);
+}
+
+static int zero(void) { return 0; }
+struct operations {
+	int (*get)(void);
+};
+struct operations table[] = {{number}, {zero}};
+static int (*get)(void) = zero;
+
+NOINLINE void no_table(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++)
+		a[i] = table[n % 2].get();
+}
+
+NOINLINE void no_variable(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++)
+		a[i] = get();
+}
+
+// A jump through a constant table of functions is a call.
+static int (*const fixed[])(void) = {number, zero};
+NOINLINE int last(int i) { return fixed[i & 1](); }
+
+NOINLINE void no_tail(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++)
+		a[i] = last(i);
+}
+
+static double (*maths)(double) = exp;
+
+NOINLINE void no_maths(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++)
+		a[i] = maths(b[i]);
+}
+
+// A jump through a table stays in the function.
+NOINLINE int chosen(int i, double *x)
+{
+	switch (i & 7) {
+	case 0: x[1] = *x + 1; return 3;
+	case 1: *x *= 2; return 8;
+	case 2: *x -= 4; puts("2"); return 1;
+	case 3: x[2] = *x / 8; return 7;
+	case 4: *x = 16; return 2;
+	case 5: x[1] = *x * *x; return 4;
+	default: return 0;
+	}
+}
+
+NOINLINE void ok_switch(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n; i++)
+		a[i] = chosen(i, &b[i]);
+}
+
+static int by_value(const void *x, const void *y) { return *(const double *)x > *(const double *)y; }
+
+NOINLINE void ok_sort(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n - 8; i += 8)
+		qsort(a + i, 8, sizeof *a, by_value), b[i] = exp(sin(a[i]));
+}
+
+int (*order)(const void *, const void *) = by_value;
+
+NOINLINE void no_sort(int n)
+{
+#pragma omp parallel for schedule(static)
+	for (int i = 0; i < n - 8; i += 8)
+		qsort(a + i, 8, sizeof *a, order);
+}
+
 // The region, not the loop's own function, uses data of the thread's own.
 NOINLINE void no_orphan(int n, const double *from)
 {
@@ -149,9 +248,11 @@ int main(int argc, char **argv)
 {
 	int n = argc > 1 ? atoi(argv[1]) : N;
 	calls = 1; // of the main thread, outside of regions
+	get = argc > 1 ? number : zero, maths = argc > 1 ? sin : exp;
 
 	ok_clean(n), ok_helper(n), ok_libc(n), ok_reduction(n);
 	no_fill(n), no_drain(n), no_number(n), no_deeper(n), no_counter(n), no_pointer(n), no_specific(n);
+	no_prefix(n), no_set(n), no_table(n), no_variable(n), no_tail(n), no_maths(n), ok_switch(n), ok_sort(n), no_sort(n);
 	region(n), other(n);
 	return (int)a[1];
 }
