@@ -11,7 +11,6 @@ import (
 var (
 	storedC       = regexp.MustCompile(`^\s*(?:[-+*/%&|^]|<<|>>)?=(?:[^=]|$)|^\s*(?:\+\+|--)`)
 	storedFortran = regexp.MustCompile(`^\s*=(?:[^=]|$)`)
-	plusText      = regexp.MustCompile(`^(\w+)([+-]\d+)?$`)
 )
 
 // crossing is the dependence between iterations of the parallel loop l of one instance,
