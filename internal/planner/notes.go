@@ -151,7 +151,7 @@ func (x *Decision) because() string {
 // excluded says what could not be placed at all, where that matters.
 func (d *demand) excluded([]group) []string {
 	far := make(map[profile.Kind]uint64)
-	var nameless, homeless, files uint64
+	var nameless, homeless, files, placed uint64
 	for i := range d.p.Pages {
 		pg := &d.p.Pages[i]
 		o := &d.p.Objects[pg.Object]
@@ -160,6 +160,8 @@ func (d *demand) excluded([]group) []string {
 		case pg.Home < 0 && !o.Kind.Private():
 			homeless += sum(use)
 		case pg.Home < 0 || d.placeable(o):
+		case d.placed(o):
+			placed += sum(use) - use[d.home[i]]
 		case o.FileBacked:
 			files += sum(use) - use[d.home[i]]
 		case o.Kind == profile.Heap || o.Kind == profile.Mapping || o.Kind == profile.Global:
@@ -177,6 +179,7 @@ func (d *demand) excluded([]group) []string {
 	add(far[profile.Small], "%.1f points are remote accesses to allocations smaller than a page, which are not placed one by one")
 	add(far[profile.Unknown], "%.1f points are remote accesses to memory that nobody could name")
 	add(far[profile.Stack]+far[profile.Image], "%.1f points are remote accesses to stacks and the program image, which are not placed")
+	add(placed, "%.1f points are remote accesses to memory that the program places itself (numaopt_alloc), which no plan places anew")
 	add(files, "%.1f points are remote accesses to mapped files: their pages are on the node that first read them, and no plan moves them; read the file with the threads that use it")
 	add(nameless, "%.1f points are remote accesses to objects without a call stack or symbol, which no plan can name")
 	add(homeless, "%.1f points more are accesses to pages that were never written (zero pages): they have no home to plan")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
@@ -811,5 +812,29 @@ func TestRaces(t *testing.T) {
 		if (left == 0) != (op == profile.Store) {
 			t.Errorf("op %d: %d pages are left to first touch", op, left)
 		}
+	}
+}
+
+// What the program places itself it keeps.
+func TestPlacedByProgram(t *testing.T) {
+	s := newSweeps(4, 2)
+	init, use := s.loop("init"), s.loop("use")
+	s.array("u", 64)
+	for page := range 64 {
+		s.touch(init, 0, page, 1)
+		s.touch(use, page/16*2, page, 1000)
+	}
+	p := s.Profile
+	if got := placement(build(t, p, DefaultOptions()).Plan); got == "" {
+		t.Fatal("nothing to place")
+	}
+	site := &p.Sites[p.Objects[len(p.Objects)-1].Site]
+	site.Frames[0].Inlined = []ident.Location{{Function: "numaopt_alloc", File: "place.c", Line: 289}}
+	r := build(t, p, DefaultOptions())
+	if got := placement(r.Plan); got != "" {
+		t.Errorf("placed: %s", got)
+	}
+	if !strings.Contains(strings.Join(r.Plan.Notes, "; "), "numaopt_alloc") {
+		t.Errorf("no note: %q", r.Plan.Notes)
 	}
 }
