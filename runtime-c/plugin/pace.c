@@ -37,8 +37,8 @@
 #define LOOK_NS 100000
 #define PATIENCE_NS 5000000
 #define STARVES 20 /* times as long for a thread that is ready to run and gets no CPU */
-#define COMPUTES_NS 20000000 /* of CPU time, from the horizon before, or from the first look */
-#define FIRST_COMPUTES_NS 10000000
+#define COMPUTES_NS 20000000 /* of CPU time since the first look at a step */
+#define FIRST_COMPUTES_NS 10000000 /* the same while pages are touched first */
 
 static pthread_mutex_t pace_lock = PTHREAD_MUTEX_INITIALIZER; /* of all that is static here */
 static uint64_t window = FIRST_WINDOW;                        /* read without the lock, too, as the next three */
@@ -50,11 +50,11 @@ static bool looked_after; /* a thread at the horizon wakes every LOOK_NS */
 static uint64_t patient_since;
 static int coming; /* threads that were woken or made less those that ran since; atomic */
 
-static uint64_t nanoseconds(void)
+/* What a clock says; UINT64_MAX where it is of a thread that has ended. */
+static uint64_t nanoseconds(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return clock_gettime(clock, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : UINT64_MAX;
 }
 
 static uint64_t get(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
@@ -91,7 +91,7 @@ static void advance(void)
     set(&window, touching ? FIRST_WINDOW : WINDOW);
     __atomic_store_n(&touching, false, __ATOMIC_RELAXED);
     set(&horizon, horizon + window);
-    patient_since = nanoseconds();
+    patient_since = nanoseconds(CLOCK_MONOTONIC);
     __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
     if (at_horizon > 0)
         syscall(SYS_futex, &epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
@@ -107,13 +107,6 @@ static void shorten(uint64_t time)
     for (unsigned i = 0; i < nmo_thread_count; i++)
         if (paced(&nmo_vcpus[i]))
             set(&nmo_vcpus[i].until, clock_at(&nmo_vcpus[i], time));
-}
-
-/* CPU time of v's thread. */
-static uint64_t cpu_of(const struct vcpu *v)
-{
-    struct timespec t;
-    return clock_gettime(v->cpu_clock, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : UINT64_MAX;
 }
 
 /* Whether v's thread is ready to run, as the kernel says. */
@@ -133,7 +126,7 @@ static bool ready(const struct vcpu *v)
 /* Whether v, which is behind, is to be let go. */
 static bool stalled(struct vcpu *v)
 {
-    uint64_t time = time_of(v), cpu = cpu_of(v);
+    uint64_t time = time_of(v), cpu = nanoseconds(v->cpu_clock);
     bool again = v->looked_epoch == epoch && v->looked != 0, still = again && v->looked == time;
     if (!again)
         v->looked_cpu = cpu, v->starved = 0;
@@ -242,7 +235,7 @@ static void sleep_at_horizon(void)
     syscall(SYS_futex, &epoch, FUTEX_WAIT_PRIVATE, seen, &patience, NULL, 0);
     pthread_mutex_lock(&pace_lock);
     looked_after = looked_after && !look;
-    uint64_t now = nanoseconds();
+    uint64_t now = nanoseconds(CLOCK_MONOTONIC);
     if (epoch == seen && now - patient_since >= PATIENCE_NS) {
         patient_since = now;
         drop_stalled();
