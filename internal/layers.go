@@ -15,7 +15,7 @@ package internal
 // A package may import packages of earlier rows only; layers_test.go holds the
 // source to it. A new package gets its row in the same change.
 var Rows = [][]string{
-	{"ident", "units", "stat", "golden", "safefile", "programs", "arena"},
+	{"ident", "units", "stat", "golden", "safefile", "programs", "arena", "perfdata"},
 	{"topo", "symbol", "runfile", "pattern"},
 	{"profile", "plan", "record", "bounds"},
 	{"ingest", "access", "launch"},

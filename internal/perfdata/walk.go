@@ -1,0 +1,391 @@
+package perfdata
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// headBytes is the size of a record's head: type, misc, size.
+const headBytes = 8
+
+// pieceBytes is about the size of the pieces that processors decode samples in.
+const pieceBytes = 4 << 20
+
+// record is one record: body is what follows its head, after the data that some
+// of perf's own have behind them.
+type record struct {
+	kind  uint32
+	misc  uint16
+	body  []byte
+	after []byte
+}
+
+// errCut ends a walk whose stream ends within a record.
+var errCut = errors.New("cut short")
+
+// next splits the first record off b. It returns errCut where b is too short for
+// it, and another error where its size cannot be.
+func (f *File) next(b []byte) (record, []byte, error) {
+	if len(b) < headBytes {
+		return record{}, nil, errCut
+	}
+	var r record
+	var size int
+	r.kind, r.misc, size = f.order.head(b)
+	switch {
+	case size < headBytes:
+		return r, nil, fmt.Errorf("a record of type %d says that it has %d bytes: the file is damaged", r.kind, size)
+	case size > len(b):
+		return r, nil, errCut
+	}
+	r.body, b = b[headBytes:size], b[size:]
+	behind := uint64(0)
+	switch {
+	case r.kind == recAuxtrace && size >= auxtraceRecordBytes:
+		behind = f.order.u64(r.body)
+	case r.kind == recTracingData && len(r.body) >= 4:
+		behind = (uint64(f.order.u32(r.body)) + 7) &^ 7
+	case r.kind == recCompressed2 && len(r.body) >= 8: // its data is within the record, and padded
+		n := f.order.u64(r.body)
+		if n > uint64(len(r.body)-8) {
+			return r, nil, fmt.Errorf("a compressed record of %d bytes says that it has %d: the file is damaged", size, n)
+		}
+		r.body = r.body[8 : 8+n]
+	}
+	if behind > uint64(len(b)) {
+		return r, nil, errCut
+	}
+	r.after, b = b[:behind], b[behind:]
+	return r, b, nil
+}
+
+// index looks through the heads of all records: what is compressed, where pieces
+// begin, what is not known.
+func (f *File) index() error {
+	for i := range f.streams {
+		s := &f.streams[i]
+		b, mark := s.data, 0
+		s.pieces = []uint64{0}
+		for len(b) > 0 {
+			at := len(s.data) - len(b)
+			if at-mark >= pieceBytes {
+				mark = at
+				s.pieces = append(s.pieces, uint64(at))
+			}
+			// The head of a sample is all there is to see of it: this loop runs at the speed of memory.
+			if len(b) >= headBytes {
+				if kind, _, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
+					b = b[n:]
+					continue
+				}
+			}
+			r, rest, err := f.next(b)
+			if err == errCut {
+				f.Cut, s.data = true, s.data[:at]
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("at byte %d of its records: %w", at, err)
+			}
+			if err := f.meet(&r); err != nil {
+				return err
+			}
+			s.packed = s.packed || r.kind == recCompressed || r.kind == recCompressed2
+			b = rest
+		}
+	}
+	return nil
+}
+
+// meet notes what a record tells of the file.
+func (f *File) meet(r *record) error {
+	switch {
+	case r.kind > recLastUser:
+		return unknown(r.kind)
+	case recordNames[r.kind] == "":
+		f.Unknown[r.kind]++
+	case r.kind == recAuxtraceInfo && len(r.body) >= 4:
+		f.spe = f.spe || f.order.u32(r.body) == auxtraceArmSPE
+	case r.kind == recTimeConv && len(r.body) >= 24:
+		f.timeConv = TimeConv{Shift: f.order.u64(r.body), Mult: f.order.u64(r.body[8:]), Zero: f.order.u64(r.body[16:])}
+	}
+	return nil
+}
+
+// each calls visit with every record of b that keep wants, in order, also those
+// that are compressed in it.
+func (f *File) each(s *stream, visit func(*record) error) error {
+	if !s.packed {
+		return f.plain(s.data, visit)
+	}
+	return f.unpacked(s.data, visit)
+}
+
+// plain walks records that were walked before: their sizes are right.
+func (f *File) plain(b []byte, visit func(*record) error) error {
+	for len(b) > 0 {
+		r, rest, err := f.next(b)
+		if err == errCut {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := visit(&r); err != nil {
+			return err
+		}
+		b = rest
+	}
+	return nil
+}
+
+// unpacked walks the records of a stream with compressed ones. perf flushes its
+// one zstd stream at the end of each, but a record may begin in one and end in the
+// next.
+func (f *File) unpacked(data []byte, visit func(*record) error) error {
+	in := new(payload)
+	dec, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+	if err != nil {
+		return err
+	}
+	defer dec.Close()
+	var packed [][]byte
+	if err := f.plain(data, func(r *record) error {
+		if r.kind == recCompressed || r.kind == recCompressed2 {
+			packed = append(packed, r.body)
+			return nil
+		}
+		return visit(r)
+	}); err != nil {
+		return err
+	}
+	in.parts = packed
+	return f.inflated(dec, visit)
+}
+
+// inflated walks the records that come out of dec.
+func (f *File) inflated(dec io.Reader, visit func(*record) error) error {
+	buf := make([]byte, 0, 1<<20)
+	for {
+		n, err := io.ReadFull(dec, buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		b := buf
+		for len(b) > 0 {
+			r, rest, e := f.next(b)
+			if e == errCut {
+				break
+			}
+			if e != nil {
+				return e
+			}
+			if e := visit(&r); e != nil {
+				return e
+			}
+			b = rest
+		}
+		switch {
+		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF): // perf does not end its zstd stream
+			f.Cut = f.Cut || len(b) > 0
+			return nil
+		case err != nil:
+			return fmt.Errorf("its compressed records are damaged: %w", err)
+		}
+		if len(b) == cap(buf) {
+			return fmt.Errorf("its compressed records are damaged: one is longer than any can be")
+		}
+		buf = append(buf[:0], b...)
+	}
+}
+
+// payload reads parts one after the other.
+type payload struct{ parts [][]byte }
+
+func (p *payload) Read(to []byte) (int, error) {
+	for len(p.parts) > 0 && len(p.parts[0]) == 0 {
+		p.parts = p.parts[1:]
+	}
+	if len(p.parts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(to, p.parts[0])
+	p.parts[0] = p.parts[0][n:]
+	return n, nil
+}
+
+// Samples decodes all samples. It makes one visitor for each processor that takes
+// part, by visitor(i) with i from 0 to less than workers, and calls it with the
+// samples of the pieces that this processor took, each once, in no order; a Sample
+// is the visitor's for the time of the call only. An error of a visitor ends it.
+func (f *File) Samples(workers int, visitor func(worker int) func(*Sample) error) error {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	jobs := f.jobs()
+	workers = max(1, min(workers, len(jobs)))
+	var (
+		wait  sync.WaitGroup
+		lock  sync.Mutex
+		first error
+		taken int
+	)
+	take := func() (job, bool) {
+		lock.Lock()
+		defer lock.Unlock()
+		if taken == len(jobs) || first != nil {
+			return job{}, false
+		}
+		taken++
+		return jobs[taken-1], true
+	}
+	for w := range workers {
+		visit := visitor(w)
+		wait.Go(func() {
+			d := decoder{f: f, visit: visit}
+			for {
+				j, more := take()
+				if !more {
+					break
+				}
+				if err := d.run(j); err != nil {
+					lock.Lock()
+					first = errors.Join(first, err)
+					lock.Unlock()
+				}
+			}
+			lock.Lock()
+			f.Damaged += d.damaged
+			lock.Unlock()
+		})
+	}
+	wait.Wait()
+	return first
+}
+
+// job is a piece of a plain stream, or a stream that has to be unpacked.
+type job struct {
+	data   []byte
+	packed bool
+}
+
+func (f *File) jobs() []job {
+	var out []job
+	for _, s := range f.streams {
+		if s.packed {
+			out = append(out, job{s.data, true})
+			continue
+		}
+		for i, at := range s.pieces {
+			end := uint64(len(s.data))
+			if i+1 < len(s.pieces) {
+				end = s.pieces[i+1]
+			}
+			if at < end {
+				out = append(out, job{s.data[at:end], false})
+			}
+		}
+	}
+	return out
+}
+
+// decoder is one processor's part in Samples.
+type decoder struct {
+	f       *File
+	visit   func(*Sample) error
+	sample  Sample
+	damaged uint64
+}
+
+func (d *decoder) run(j job) error {
+	if j.packed {
+		return d.f.unpacked(j.data, d.record)
+	}
+	f, b := d.f, j.data
+	for len(b) >= headBytes {
+		if kind, misc, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
+			if err := d.decode(misc, b[headBytes:n]); err != nil {
+				return err
+			}
+			b = b[n:]
+			continue
+		}
+		r, rest, err := f.next(b)
+		if err != nil {
+			return nil // the index ended here too
+		}
+		if err := d.record(&r); err != nil {
+			return err
+		}
+		b = rest
+	}
+	return nil
+}
+
+func (d *decoder) record(r *record) error {
+	switch {
+	case r.kind == recSample:
+		return d.decode(r.misc, r.body)
+	case r.kind == recAuxtrace && d.f.spe:
+		return d.f.speSamples(r, &d.sample, d.visit)
+	case r.kind > recLastUser:
+		return unknown(r.kind)
+	}
+	return nil
+}
+
+// unknown refuses a type of perf's own: it may hold samples as COMPRESSED does.
+func unknown(kind uint32) error {
+	return fmt.Errorf("has records of type %d, which this version of numaopt does not know and which may hold samples: it is of a newer perf; record it without compression (no -z), or with an older perf", kind)
+}
+
+func (d *decoder) decode(misc uint16, body []byte) error {
+	f, event := d.f, 0
+	if len(f.Events) > 1 {
+		at := f.Events[0].layout.id
+		if at+8 > len(body) {
+			d.damaged++
+			return nil
+		}
+		var known bool
+		if event, known = f.ids.event(f.order.u64(body[at:])); !known {
+			d.damaged++
+			return nil
+		}
+	}
+	s := &d.sample
+	s.Event, s.Mode = event, misc&miscCPUMode
+	e := &f.Events[event]
+	if e.Attr.SampleType != s.kind {
+		*s = Sample{Event: event, Mode: misc & miscCPUMode, kind: e.Attr.SampleType}
+	}
+	if !e.layout.decode(body, f.order, s) {
+		d.damaged++
+		return nil
+	}
+	return d.visit(s)
+}
+
+// sideTime is the time of a record other than a sample; 0 if it has none.
+func (f *File) sideTime(body []byte) uint64 {
+	if f.timeAt == 0 || len(body) < f.timeAt {
+		return 0
+	}
+	return f.order.u64(body[len(body)-f.timeAt:])
+}
+
+// withoutTrailer is the body of such a record without what all of them end with.
+func (f *File) withoutTrailer(body []byte) []byte {
+	return body[:max(0, len(body)-f.trailer)]
+}
+
+func cString(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
