@@ -18,6 +18,7 @@ var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena", "perfdata"},
 	{"topo", "symbol", "runfile", "pattern", "pmu"},
 	{"profile", "plan", "record", "bounds"},
+	{"sample"},
 	{"ingest", "access", "launch"},
 	{"shape"},
 	{"classify", "lab"},

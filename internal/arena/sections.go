@@ -161,13 +161,14 @@ type Object struct {
 	Site, Rank, Ordinal int
 	Kind                uint8
 	Overlaps            bool
-	File                bool // a mapping of a file
+	File                bool   // a mapping of a file
+	Name                string // where nothing else names it; "" in an arena
 }
 
 // Objects returns the objects by id; number 0 is "none".
 func (a *Arena) Objects() ([]Object, error) {
 	return read(a, Objects, func(b []byte) Object {
-		return Object{le.Uint64(b), le.Uint64(b[8:]), int(le.Uint32(b[16:])), int(le.Uint32(b[20:])), int(le.Uint32(b[24:])), b[28], b[29] != 0, b[30]&1 != 0}
+		return Object{le.Uint64(b), le.Uint64(b[8:]), int(le.Uint32(b[16:])), int(le.Uint32(b[20:])), int(le.Uint32(b[24:])), b[28], b[29] != 0, b[30]&1 != 0, ""}
 	})
 }
 
@@ -221,6 +222,7 @@ type Block struct {
 	Page, Thread int
 	Region       Region
 	Count        [4][2]uint64
+	Latency      [4][2]uint64 // cycles, summed; 0 in an arena
 	First, Last  uint64
 }
 

@@ -27,7 +27,7 @@ func fromBytes(data []byte, run profile.Run) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return FromArena(a, run, new(symbol.Table))
+	return FromCounts(a, run, new(symbol.Table))
 }
 
 // example has a heap object of two pages, one of which changes its home, a stack, a page
@@ -61,7 +61,7 @@ func example() *arena.Builder {
 	return b
 }
 
-func TestFromArena(t *testing.T) {
+func TestFromCounts(t *testing.T) {
 	p, err := fromBytes(example().Bytes(), run(t))
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestSiteNames(t *testing.T) {
 	}
 }
 
-func FuzzFromArena(f *testing.F) {
+func FuzzFromCounts(f *testing.F) {
 	f.Add(example().Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := fromBytes(data, run(t))

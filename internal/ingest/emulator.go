@@ -10,9 +10,26 @@ import (
 	"numaopt/internal/topo"
 )
 
-// FromArena makes a profile of one arena. It may be of a process that was killed
-// at any moment; what refers to nothing is left out.
-func FromArena(a *arena.Arena, run profile.Run, table *symbol.Table) (*profile.Profile, error) {
+// Counts is what a run left behind of a process: the arena of an emulated one, or
+// the table of the samples of one that ran by itself.
+type Counts interface {
+	Modules() ([]arena.Module, error)
+	Funcs() ([]arena.Code, error)
+	Starts() ([]arena.Code, error)
+	Loops() ([]arena.Loop, error)
+	Sites() ([][]uint64, error)
+	Objects() ([]arena.Object, error)
+	Threads() ([]arena.Thread, error)
+	Notes() ([]arena.Note, error)
+	NumPages() int
+	EachPage(do func(i int, p arena.Page)) error
+	EachBlock(do func(b *arena.Block)) error
+	EachSmall(do func(arena.SmallVote)) error
+}
+
+// FromCounts makes a profile of one process. It may have been killed at any
+// moment; what refers to nothing is left out.
+func FromCounts(a Counts, run profile.Run, table *symbol.Table) (*profile.Profile, error) {
 	b := &builder{
 		a: a, table: table,
 		p:       &profile.Profile{Run: run},
@@ -25,14 +42,14 @@ func FromArena(a *arena.Arena, run profile.Run, table *symbol.Table) (*profile.P
 	}
 	b.finish()
 	if err := b.p.Check(); err != nil {
-		return nil, fmt.Errorf("the profile made from the arena: %w", err)
+		return nil, fmt.Errorf("the profile made from what the run left: %w", err)
 	}
 	return b.p, nil
 }
 
 // builder holds what the steps share.
 type builder struct {
-	a     *arena.Arena
+	a     Counts
 	table *symbol.Table
 	p     *profile.Profile
 

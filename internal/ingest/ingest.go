@@ -67,7 +67,7 @@ func Emulated(raw *record.Raw, run profile.Run) (*profile.Profile, error) {
 	run.Processes, run.OtherAccesses = raw.Processes, others
 	run.Complete = a.Flags&(arena.Exited|arena.Execed) != 0
 	run.ExitStatus = raw.Status
-	p, err := FromArena(a, run, new(symbol.Table))
+	p, err := FromCounts(a, run, new(symbol.Table))
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (b *builder) objects() error {
 	}
 	seen := map[same]int{}
 	err = b.a.EachPage(func(i int, r arena.Page) {
-		if r.Number == 0 || r.Thread >= len(b.p.Threads) || r.Home >= len(b.p.Run.Topology.Nodes) || r.Home < -1 {
+		if r.Number == 0 || r.Thread >= len(b.p.Threads) || r.Thread < -1 || r.Home >= len(b.p.Run.Topology.Nodes) || r.Home < -1 {
 			return
 		}
 		object, index := o.find(r)
@@ -90,10 +90,12 @@ func (b *builder) objects() error {
 		}
 		k := len(b.p.Pages)
 		seen[key], b.pageI[i] = k, k
-		b.p.Pages = append(b.p.Pages, profile.Page{
-			Object: object, Index: index, Home: home, Thread: r.Thread, Region: b.region(r.Region),
-			Place: b.place(arena.Code{VAddr: r.PC, Module: r.Module}), Serial: r.Serial,
-		})
+		page := profile.Page{Object: object, Index: index, Home: home, Thread: -1, Region: -1, Place: -1}
+		if r.Thread >= 0 {
+			page.Thread, page.Region, page.Serial = r.Thread, b.region(r.Region), r.Serial
+			page.Place = b.place(arena.Code{VAddr: r.PC, Module: r.Module})
+		}
+		b.p.Pages = append(b.p.Pages, page)
 	})
 	return err
 }
@@ -131,7 +133,7 @@ func (o *owners) allocated(id int, a arena.Object) int {
 	if i, ok := o.byID[id]; ok {
 		return i
 	}
-	x := profile.Object{Kind: profile.Heap, Site: -1, Rank: a.Rank, Ordinal: a.Ordinal, Overlaps: a.Overlaps, Module: -1,
+	x := profile.Object{Kind: profile.Heap, Name: a.Name, Site: -1, Rank: a.Rank, Ordinal: a.Ordinal, Overlaps: a.Overlaps, Module: -1,
 		Bytes: int64(a.Bytes), Head: int(a.Addr % units.PageSize)}
 	switch a.Kind {
 	case arena.KindMapping:
@@ -207,6 +209,7 @@ func (b *builder) rows() error {
 	type key struct{ page, thread, region int }
 	type cell struct {
 		count       [4][2]uint64
+		latency     [4][2]uint64
 		first, last uint64 // instances; first > last: not known
 	}
 	sums := map[key]*cell{}
@@ -225,6 +228,7 @@ func (b *builder) rows() error {
 		for level := range k.Count {
 			for op, n := range k.Count[level] {
 				sum.count[level][op] += n
+				sum.latency[level][op] += k.Latency[level][op]
 			}
 		}
 		if k.First <= k.Last {
@@ -249,7 +253,7 @@ func (b *builder) rows() error {
 		for level, ops := range sums[at].count {
 			for op, n := range ops {
 				if n > 0 {
-					b.p.Rows = append(b.p.Rows, profile.Row{Page: at.page, Thread: at.thread, Region: at.region, Op: profile.Op(op), Level: profile.Level(level), Count: n, First: first, Last: last})
+					b.p.Rows = append(b.p.Rows, profile.Row{Page: at.page, Thread: at.thread, Region: at.region, Op: profile.Op(op), Level: profile.Level(level), Count: n, Latency: sums[at].latency[level][op], First: first, Last: last})
 				}
 			}
 		}

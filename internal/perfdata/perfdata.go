@@ -204,6 +204,9 @@ func (f *File) mapOpen(file *os.File) ([]byte, error) {
 	return b, nil
 }
 
+// Traced is whether the samples are in a trace beside those of perf (Arm SPE).
+func (f *File) Traced() bool { return f.spe }
+
 // Close gives the mappings back; nothing that refers to the file's memory may be
 // used after it.
 func (f *File) Close() error {

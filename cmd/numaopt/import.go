@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"numaopt/internal/ingest"
+	"numaopt/internal/perfdata"
+	"numaopt/internal/profile"
+	"numaopt/internal/sample"
+	"numaopt/internal/symbol"
+	"numaopt/internal/topo"
+)
+
+// importOptions are the flags of numaopt import.
+type importOptions struct {
+	in       string
+	out      string
+	topology string // empty is that of the recording
+	pid      int
+	kernel   bool
+}
+
+func newImportCmd(std *stdio, run func(context.Context, importOptions) error) *cobra.Command {
+	var opt importOptions
+	cmd := &cobra.Command{
+		Use:   "import FILE -o FILE [flags]",
+		Short: "make a profile of a recording by perf",
+		Long: `import makes a profile of what perf record has written, here or on another machine,
+by any version of perf: a file, a directory (perf record --threads) or a stream (-).
+Its samples must have data addresses: perf mem record, or perf record -d --sample-cpu
+with an event that has them (Intel PEBS loads and stores, AMD IBS, Arm SPE), or page
+faults.
+
+The home of a page is known from physical addresses (perf record --phys-data), else
+from what the processor says of each sample: local or remote memory.
+
+To have objects of the heap and worksharing loops, the program has to run under
+numaopt profile.`,
+		Example: `  numaopt import perf.data -o app.nprof
+  perf mem record -o - -- ./app | numaopt import - -o app.nprof`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt.in = args[0]
+			return run(cmd.Context(), opt)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opt.out, "output", "o", "", "write the profile to `FILE`")
+	f.StringVar(&opt.topology, "topology", "", "the machine that it was recorded on, `NODESxCPUS` (default: as the recording says)")
+	f.IntVar(&opt.pid, "pid", 0, "the process, by its `ID` (default: the one with the most samples)")
+	f.BoolVar(&opt.kernel, "kernel", false, "count accesses that the kernel made, too")
+	return cmd
+}
+
+func runImport(_ context.Context, std *stdio, opt importOptions) error {
+	if opt.out == "" {
+		return usagef("no file for the profile: -o FILE")
+	}
+	if err := writableFile(opt.out); err != nil {
+		return err
+	}
+	f, err := openRecording(std, opt.in)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	machine, err := recordedOn(f, opt.topology)
+	if err != nil {
+		return err
+	}
+	symbols := new(symbol.Table)
+	t, stats, err := sample.Read(f, sample.Options{Machine: machine, PID: opt.pid, Kernel: opt.kernel, Symbols: symbols})
+	if err != nil {
+		return err
+	}
+	p, err := ingest.Sampled(f, t, stats, profile.Run{Version: version(), Topology: machine}, symbols)
+	if err != nil {
+		return err
+	}
+	if err := profile.WriteFile(opt.out, p); err != nil {
+		return fmt.Errorf("the profile cannot be written: %w", err)
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
+	}
+	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %d pages by %d threads of %s\n", opt.out, thousands(stats.Used), len(p.Pages), ranks(p), t.Command)
+	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", opt.out)
+	return nil
+}
+
+func openRecording(std *stdio, path string) (*perfdata.File, error) {
+	if path == "-" {
+		return perfdata.Spool("standard input", std.in)
+	}
+	return perfdata.Open(path)
+}
+
+// recordedOn is the machine of a recording: as named, else as its header has it.
+func recordedOn(f *perfdata.File, named string) (topo.Topology, error) {
+	if named != "" {
+		t, err := topo.Parse(named)
+		if err != nil {
+			err = &usageError{err}
+		}
+		return t, err
+	}
+	var t topo.Topology
+	for _, n := range f.Info.Nodes {
+		cpus, err := topo.ParseList(n.CPUs)
+		if err != nil {
+			return t, fmt.Errorf("%s: its header has the CPUs of node %d as %q: %w; name the machine with --topology", f.Path, n.ID, n.CPUs, err)
+		}
+		t.Nodes = append(t.Nodes, topo.Node{OS: n.ID, CPUs: cpus, MemBytes: int64(n.Total) * 1024})
+	}
+	if len(t.Nodes) == 0 {
+		return t, usagef("%s does not say what machine it was recorded on: name it with --topology", f.Path)
+	}
+	return t, nil
+}

@@ -1,0 +1,59 @@
+package ingest
+
+import (
+	"fmt"
+	"time"
+
+	"numaopt/internal/perfdata"
+	"numaopt/internal/profile"
+	"numaopt/internal/sample"
+	"numaopt/internal/symbol"
+)
+
+// Sampled makes the profile of a process from its samples in a recording. run says
+// what the caller knows of it (machine, version); the rest is filled in here.
+func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run, symbols *symbol.Table) (*profile.Profile, error) {
+	run.Command, run.Host = []string{t.Command}, f.Info.Host
+	if run.Source = "pmu"; s.Faults {
+		run.Source = "faults"
+	}
+	run.Elapsed = time.Duration(s.Last - s.First)
+	run.Processes, run.OtherAccesses = s.Processes, s.Elsewhere
+	run.Complete = !f.Cut
+	run.Period = max(1, (t.Accesses()+s.Used/2)/s.Used)
+	if f.Info.ClockWall != 0 {
+		run.Start = time.Unix(0, int64(f.Info.ClockWall+s.First-f.Info.ClockTime))
+	}
+	run.Bind = "none"
+	p, err := FromCounts(t, run, symbols)
+	if err != nil {
+		return nil, err
+	}
+	p.Warnings = append(sampleWarnings(f, s), p.Warnings...)
+	return p, nil
+}
+
+// sampleWarnings says what the reader should know of a recording.
+func sampleWarnings(f *perfdata.File, s *sample.Stats) []string {
+	var out []string
+	say := func(when bool, format string, args ...any) {
+		if when {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	part := func(n uint64) float64 { return 100 * float64(n) / float64(max(1, s.Samples)) }
+	say(f.Cut, "the recording is cut short: perf did not come to its end")
+	say(s.Lost > 0, "%d samples were lost (%.1f%%): perf could not keep up; record fewer (a larger -c, or fewer events), or with a larger buffer (-m)", s.Lost, 100*float64(s.Lost)/float64(s.Samples+s.Lost))
+	say(s.Throttled > 0, "the kernel stopped sampling %d times for taking too much time: threads that ran then have too few samples; record with a larger -c", s.Throttled)
+	say(s.NoAddress > 0, "%d samples (%.1f%%) have no data address and are left out", s.NoAddress, part(s.NoAddress))
+	say(s.NoThread > 0, "%d samples (%.1f%%) do not say thread or CPU, or a CPU that the machine does not have, and are left out", s.NoThread, part(s.NoThread))
+	say(s.Damaged > 0, "%d samples are damaged and left out", s.Damaged)
+	say(s.Others != "", "samples of other processes are left out (%.1f%%): %s; --pid chooses another", part(s.Elsewhere), s.Others)
+	say(s.Disagree > 0, "on %d pages the physical addresses and the processor do not agree which node they are on: memory was migrated meanwhile, or the recording is of another machine than its header", s.Disagree)
+	say(s.Faults, "page faults are samples of who touches a page first, and with NUMA balancing again and again; they tell no loads from stores, and nothing of caches or latency")
+	for kind, n := range f.Unknown {
+		say(true, "%d records of type %d, which this version does not know, were left out", n, kind)
+	}
+	say(true, "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
+	return out
+}

@@ -1,0 +1,325 @@
+// Package sample adds up the samples of a recording: who touched which page from
+// where, what served it, how long it took.
+//
+// # Input
+//
+// A recording (perfdata) and the machine that it was made on.
+//
+// # Output
+//
+// A Table of the process with the most samples, in the terms in which an arena
+// tells of an emulated process, and Stats: every sample is in the table or counted
+// by the reason why it is not.
+//
+// # Method
+//
+// Mappings are collected first and form an address space over time (space.go).
+// Then every processor adds up the samples of the pieces that it decodes, in a
+// table of its own; what a sample's address was is looked up by its time, so that
+// no order of samples is needed, and none is ever held. Tables are merged, and
+// pages get homes: from physical addresses where samples have them, else from what
+// the processor said of local and remote memory.
+//
+// # Limits
+//
+// perf tells of no munmap: an address belongs to the latest mapping made there.
+// Memory grows with pages × threads × code that met, once for every processor that
+// reads.
+package sample
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"numaopt/internal/perfdata"
+	"numaopt/internal/symbol"
+	"numaopt/internal/topo"
+)
+
+// Options say how to read a recording.
+type Options struct {
+	Machine topo.Topology
+	PID     int  // 0: the process with the most samples
+	Kernel  bool // count accesses by the kernel, too
+	Workers int  // 0: as many as there are processors
+	Symbols *symbol.Table
+}
+
+// Stats says where samples went.
+type Stats struct {
+	Samples     uint64 // read
+	Used        uint64 // in the table
+	Elsewhere   uint64 // of other processes
+	Kernel      uint64 // made by the kernel, and not asked for
+	NoAddress   uint64 // without a data address
+	NoThread    uint64 // without thread or CPU, or of a CPU that the machine does not have
+	Damaged     uint64
+	Lost        uint64 // by the kernel: no room in its buffer
+	Throttled   uint64 // times that the kernel stopped an event
+	Processes   int    // with samples
+	Latencies   bool   // some have a latency
+	Sources     bool   // some say what served them
+	Physical    bool   // some have a physical address
+	Faults      bool   // some are page faults
+	Others      string // the busiest of the other processes
+	Disagree    uint64 // pages where physical address and processor disagree on the node
+	First, Last uint64 // ns by the file's clock
+}
+
+// Read adds up the samples of f.
+func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
+	if err := usable(f); err != nil {
+		return nil, nil, err
+	}
+	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols)}
+	if err := r.side(); err != nil {
+		return nil, nil, err
+	}
+	var workers []*worker
+	err := f.Samples(opt.Workers, func(int) func(*perfdata.Sample) error {
+		w := newWorker(r)
+		workers = append(workers, w)
+		return w.add
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.merge(workers)
+}
+
+// usable is an error for a recording without data addresses, which says how to
+// make one with them.
+func usable(f *perfdata.File) error {
+	addresses := false
+	for i := range f.Events {
+		has := f.Events[i].Has()
+		addresses = addresses || has.Addr
+		if has.Addr && (!has.Thread || !has.CPU) {
+			return fmt.Errorf("%s: the samples of %s do not say on which CPU they were made: record with --sample-cpu (perf mem record does)", f.Path, name(&f.Events[i]))
+		}
+	}
+	if !addresses && !f.Traced() {
+		return fmt.Errorf("%s: no data addresses in this file: it was recorded without -d; use perf mem record, or perf record -d --sample-cpu with an event that has addresses", f.Path)
+	}
+	return nil
+}
+
+func name(e *perfdata.Event) string {
+	if e.Name == "" {
+		return "its event"
+	}
+	return e.Name
+}
+
+// reader is what the workers share.
+type reader struct {
+	f      *perfdata.File
+	opt    Options
+	stats  Stats
+	spaces map[uint32]*space // by process
+	names  map[uint32]string
+	nodeOf []topo.NodeID // by CPU
+	roles  []role        // by event
+	born   map[thread]uint64
+	places *places
+}
+
+// role is what the samples of an event are.
+type role struct {
+	skip    bool // an auxiliary event, or one without addresses
+	fault   bool
+	store   bool   // where DATA_SRC does not say
+	period  uint64 // 0: each sample says
+	sources bool
+}
+
+type thread struct{ pid, tid uint32 }
+
+// side collects what is no sample.
+func (r *reader) side() error {
+	r.spaces, r.names, r.born = map[uint32]*space{}, map[uint32]string{}, map[thread]uint64{}
+	maps := map[uint32][]*perfdata.Mmap{}
+	children := map[uint32]uint32{}
+	if err := r.f.Side(func(s perfdata.Side) error {
+		switch s := s.(type) {
+		case *perfdata.Mmap:
+			maps[s.PID] = append(maps[s.PID], s)
+		case *perfdata.Comm:
+			if s.PID == s.TID {
+				r.names[s.PID] = s.Name
+			}
+		case *perfdata.Task:
+			if s.Exit {
+				break
+			}
+			r.born[thread{s.PID, s.TID}] = s.Time
+			if s.PID != s.Parent {
+				children[s.PID] = s.Parent
+			}
+		case *perfdata.Lost:
+			r.stats.Lost += s.Count
+		case *perfdata.Throttle:
+			if s.On {
+				r.stats.Throttled++
+			}
+		case *perfdata.Aux:
+			if s.Truncated {
+				r.stats.Lost++
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for pid := range children {
+		maps[pid] = append(inherited(pid, maps, children), maps[pid]...)
+	}
+	for pid, m := range maps {
+		r.spaces[pid] = newSpace(m)
+	}
+	for i, n := range r.opt.Machine.Nodes {
+		for _, c := range n.CPUs {
+			for len(r.nodeOf) <= c {
+				r.nodeOf = append(r.nodeOf, topo.Unknown)
+			}
+			r.nodeOf[c] = topo.NodeID(i)
+		}
+	}
+	for i := range r.f.Events {
+		r.roles = append(r.roles, roleOf(&r.f.Events[i], r.f.Traced()))
+	}
+	return nil
+}
+
+// inherited is the mappings that a forked process began with: its ancestors'.
+func inherited(pid uint32, maps map[uint32][]*perfdata.Mmap, children map[uint32]uint32) []*perfdata.Mmap {
+	var out []*perfdata.Mmap
+	for depth := 0; depth < 64; depth++ {
+		parent, ok := children[pid]
+		if !ok || parent == pid {
+			break
+		}
+		out = append(slices.Clone(maps[parent]), out...)
+		pid = parent
+	}
+	return out
+}
+
+const (
+	typeSoftware    = 1
+	pageFaults      = 2 // PERF_COUNT_SW_PAGE_FAULTS
+	pageFaultsMinor = 5
+	pageFaultsMajor = 6
+)
+
+func roleOf(e *perfdata.Event, traced bool) role {
+	has := e.Has()
+	r := role{skip: !has.Addr && !traced, sources: has.Source}
+	r.fault = e.Attr.Type == typeSoftware && (e.Attr.Config == pageFaults || e.Attr.Config == pageFaultsMinor || e.Attr.Config == pageFaultsMajor)
+	r.store = storeName.MatchString(e.Name)
+	if auxName.MatchString(e.Name) {
+		r.skip = true
+	}
+	if !has.Period {
+		r.period = 1
+		if !e.Attr.Freq() {
+			r.period = max(1, e.Attr.Period)
+		}
+	}
+	return r
+}
+
+// merge makes one table of those of the workers.
+func (r *reader) merge(workers []*worker) (*Table, *Stats, error) {
+	pid, err := r.choose(workers)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := newTable(r, pid)
+	for _, w := range workers {
+		t.take(w, pid)
+	}
+	t.finish()
+	r.stats.Damaged = r.f.Damaged
+	if r.stats.Used == 0 {
+		return nil, &r.stats, fmt.Errorf("%s: no sample of %d can be used: %s", r.f.Path, r.stats.Samples, r.stats.why())
+	}
+	return t, &r.stats, nil
+}
+
+// why names the commonest reason that samples are not in the table.
+func (s *Stats) why() string {
+	reasons := []struct {
+		n    uint64
+		text string
+	}{
+		{s.NoAddress, "they have no data address: record with -d, and an event that has addresses"},
+		{s.Kernel, "they were made in the kernel"},
+		{s.NoThread, "they do not say thread or CPU, or a CPU that the machine does not have"},
+		{s.Elsewhere, "they are of other processes"},
+		{s.Damaged, "they are damaged"},
+	}
+	most := slices.MaxFunc(reasons, func(a, b struct {
+		n    uint64
+		text string
+	}) int {
+		return cmp.Compare(a.n, b.n)
+	})
+	if most.n == 0 {
+		return "there are none"
+	}
+	return most.text
+}
+
+// choose is the process that the table is of.
+func (r *reader) choose(workers []*worker) (uint32, error) {
+	counts := map[uint32]uint64{}
+	for _, w := range workers {
+		for pid, n := range w.used {
+			counts[pid] += n
+		}
+	}
+	pids := make([]uint32, 0, len(counts))
+	for pid := range counts {
+		pids = append(pids, pid)
+	}
+	slices.SortFunc(pids, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	r.stats.Processes = len(pids)
+	if r.opt.PID != 0 {
+		if counts[uint32(r.opt.PID)] == 0 {
+			return 0, fmt.Errorf("%s: no samples of process %d; there are some of %s", r.f.Path, r.opt.PID, r.list(pids))
+		}
+		return uint32(r.opt.PID), nil
+	}
+	if len(pids) == 0 {
+		return 0, nil
+	}
+	if len(pids) > 1 {
+		r.stats.Others = r.list(pids[1:])
+	}
+	return pids[0], nil
+}
+
+// list names processes, a few of them.
+func (r *reader) list(pids []uint32) string {
+	if len(pids) == 0 {
+		return "none"
+	}
+	text := ""
+	for i, pid := range pids {
+		if i == 5 {
+			return text + fmt.Sprintf(" and %d more", len(pids)-i)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d (%s)", pid, r.names[pid])
+	}
+	return text
+}
+
+// Accesses is what the samples of a table stand for.
+func (t *Table) Accesses() uint64 { return t.accesses }
