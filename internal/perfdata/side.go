@@ -61,7 +61,7 @@ type Aux struct {
 // samples needs, in the order of the file, which is not that of time.
 func (f *File) Side(visit func(Side) error) error {
 	for i := range f.streams {
-		if err := f.each(&f.streams[i], func(r *record) error {
+		if err := f.others(&f.streams[i], func(r *record) error {
 			if r.kind == recSample {
 				return nil
 			}

@@ -118,13 +118,28 @@ func (f *File) meet(r *record) error {
 	return nil
 }
 
-// each calls visit with every record of b that keep wants, in order, also those
-// that are compressed in it.
-func (f *File) each(s *stream, visit func(*record) error) error {
-	if !s.packed {
-		return f.plain(s.data, visit)
+// others calls visit with every record of s that is no sample, in order, and perhaps
+// with samples.
+func (f *File) others(s *stream, visit func(*record) error) error {
+	if s.packed {
+		return f.unpacked(s.data, visit)
 	}
-	return f.unpacked(s.data, visit)
+	b := s.data
+	for len(b) >= headBytes {
+		if kind, _, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
+			b = b[n:]
+			continue
+		}
+		r, rest, err := f.next(b)
+		if err != nil {
+			return nil // the index ended here too
+		}
+		if err := visit(&r); err != nil {
+			return err
+		}
+		b = rest
+	}
+	return nil
 }
 
 // plain walks records that were walked before: their sizes are right.

@@ -1,6 +1,8 @@
 package sample
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"numaopt/internal/arena"
@@ -65,4 +67,35 @@ func (p *places) region(pid uint32, s *space, module int32, pc uint64) arena.Reg
 	}
 	p.known[key] = r
 	return r
+}
+
+// settle numbers functions and loops anew, in the order of modules and addresses,
+// whoever met them first, and returns the new region of each old one.
+func (p *places) settle() map[arena.Region]arena.Region {
+	out := map[arena.Region]arena.Region{0: 0}
+	byCode := func(a, b arena.Code) int {
+		return cmp.Or(cmp.Compare(a.Module, b.Module), cmp.Compare(a.VAddr, b.VAddr))
+	}
+	funcs := renumber(len(p.funcs), func(i, k int) int { return byCode(p.funcs[i], p.funcs[k]) })
+	loops := renumber(len(p.loops), func(i, k int) int { return byCode(p.loops[i].Code, p.loops[k].Code) })
+	oldFuncs, oldLoops := slices.Clone(p.funcs), slices.Clone(p.loops)
+	for to, from := range funcs {
+		p.funcs[to] = oldFuncs[from]
+		out[arena.Region(from)] = arena.Region(to)
+	}
+	for to, from := range loops {
+		p.loops[to] = oldLoops[from]
+		out[arena.LoopRegion(from)] = arena.LoopRegion(to)
+	}
+	return out
+}
+
+// renumber is the numbers 0 to n-1, those from 1 on in order.
+func renumber(n int, order func(i, k int) int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortFunc(out[1:], order)
+	return out
 }

@@ -236,11 +236,8 @@ func (r *reader) merge(workers []*worker) (*Table, *Stats, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := newTable(r, pid)
-	for _, w := range workers {
-		t.take(w, pid)
-	}
-	t.finish()
+	r.sum(workers, pid)
+	t := newTable(r, pid, workers)
 	r.stats.Damaged = r.f.Damaged
 	if r.stats.Used == 0 {
 		return nil, &r.stats, fmt.Errorf("%s: no sample of %d can be used: %s", r.f.Path, r.stats.Samples, r.stats.why())
@@ -277,7 +274,7 @@ func (r *reader) choose(workers []*worker) (uint32, error) {
 	counts := map[uint32]uint64{}
 	for _, w := range workers {
 		for pid, n := range w.used {
-			counts[pid] += n
+			counts[pid] += *n
 		}
 	}
 	pids := make([]uint32, 0, len(counts))
@@ -321,5 +318,42 @@ func (r *reader) list(pids []uint32) string {
 	return text
 }
 
-// Accesses is what the samples of a table stand for.
-func (t *Table) Accesses() uint64 { return t.accesses }
+// sum adds up the workers' statistics; pid is the table's process.
+func (r *reader) sum(workers []*worker, pid uint32) {
+	s := &r.stats
+	for _, w := range workers {
+		s.Samples += w.stats.Samples
+		s.Kernel += w.stats.Kernel
+		s.NoAddress += w.stats.NoAddress
+		s.NoThread += w.stats.NoThread
+		s.Latencies = s.Latencies || w.stats.Latencies
+		s.Physical = s.Physical || w.stats.Physical
+		s.Faults = s.Faults || w.stats.Faults
+		if w.stats.Last != 0 {
+			if s.First == 0 || w.stats.First < s.First {
+				s.First = w.stats.First
+			}
+			s.Last = max(s.Last, w.stats.Last)
+		}
+		for id, n := range w.used {
+			if id == pid {
+				s.Used += *n
+			} else {
+				s.Elsewhere += *n
+			}
+		}
+	}
+	for i := range r.roles {
+		s.Sources = s.Sources || r.roles[i].sources && !r.roles[i].skip
+	}
+}
+
+// homeOf is the node of a physical address, by the recording's own map; -1 where it
+// has none.
+func (r *reader) homeOf(phys uint64) int {
+	node, ok := r.f.Info.Home(phys)
+	if !ok {
+		return -1
+	}
+	return int(r.opt.Machine.ByOS(node))
+}

@@ -73,7 +73,12 @@ func (s *space) at(addr, time uint64) *span {
 	if !found {
 		i--
 	}
-	if i < 0 || len(s.pieces[i]) == 0 {
+	return s.in(i, time)
+}
+
+// in is what was mapped in piece i at a time.
+func (s *space) in(i int, time uint64) *span {
+	if i < 0 || i >= len(s.pieces) || len(s.pieces[i]) == 0 {
 		return nil
 	}
 	piece := s.pieces[i]
@@ -82,6 +87,23 @@ func (s *space) at(addr, time uint64) *span {
 		n--
 	}
 	return &s.spans[piece[n]]
+}
+
+// near is at for a reader whose addresses are often close to each other: *piece is
+// where the last one was found.
+func (s *space) near(addr, time uint64, piece *int) *span {
+	if s == nil {
+		return nil
+	}
+	i := *piece
+	if i >= len(s.starts) || addr < s.starts[i] || i+1 < len(s.starts) && addr >= s.starts[i+1] {
+		var found bool
+		if i, found = slices.BinarySearch(s.starts, addr); !found {
+			i--
+		}
+		*piece = max(i, 0)
+	}
+	return s.in(i, time)
 }
 
 // files makes a module of every file that is mapped executable.

@@ -3,6 +3,7 @@ package sample
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/topo"
@@ -15,168 +16,113 @@ type Table struct {
 
 	r        *reader
 	space    *space
-	pages    map[pageKey]int
-	slots    []slot
-	cells    map[cellKey]*cell
-	rows     []row
+	pages    []page
+	cells    []cell // by page
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
 	accesses uint64
 }
 
+// page is one page of one object, with its cells.
+type page struct {
+	object      int32
+	number      uint64
+	first, last int // cells [first, last)
+	home        int
+	fault       *fault // its first; nil is not known
+}
+
 // threadCPU is a thread on a CPU.
 type threadCPU struct{ tid, cpu uint32 }
 
-func newTable(r *reader, pid uint32) *Table {
-	s := r.spaces[pid]
-	if s == nil {
-		s = newSpace(nil)
+// newTable adds up what the workers counted of the process.
+func newTable(r *reader, pid uint32, workers []*worker) *Table {
+	t := &Table{PID: int(pid), Command: r.names[pid], r: r, space: r.spaces[pid], numbers: map[threadCPU]int{}}
+	if t.space == nil {
+		t.space = newSpace(nil)
 	}
-	return &Table{PID: int(pid), Command: r.names[pid], r: r, space: s, pages: map[pageKey]int{}, cells: map[cellKey]*cell{}, numbers: map[threadCPU]int{}}
+	regions := r.places.settle()
+	parts := make([][]cell, len(workers))
+	var wait sync.WaitGroup
+	for i, w := range workers {
+		wait.Go(func() {
+			part := w.cells.all(pid)
+			for k := range part {
+				part[k].region = regions[part[k].region]
+			}
+			slices.SortFunc(part, func(a, b cell) int { return order(&a, &b) })
+			parts[i] = part
+		})
+	}
+	wait.Wait()
+	for len(parts) > 1 {
+		parts = append(parts[2:], mergeCells(parts[0], parts[1]))
+	}
+	if len(parts) == 1 {
+		t.cells = parts[0]
+	}
+	faults := firstFaults(workers, pid, regions)
+	t.number(faults)
+	t.group(faults)
+	return t
 }
 
-// take adds what a worker counted of the process.
-func (t *Table) take(w *worker, pid uint32) {
-	s := &t.r.stats
-	s.Samples += w.stats.Samples
-	s.Kernel += w.stats.Kernel
-	s.NoAddress += w.stats.NoAddress
-	s.NoThread += w.stats.NoThread
-	s.Latencies = s.Latencies || w.stats.Latencies
-	s.Sources = s.Sources || w.stats.Sources
-	s.Physical = s.Physical || w.stats.Physical
-	s.Faults = s.Faults || w.stats.Faults
-	if w.stats.Last != 0 {
-		if s.First == 0 || w.stats.First < s.First {
-			s.First = w.stats.First
-		}
-		s.Last = max(s.Last, w.stats.Last)
-	}
-	for id, n := range w.used {
-		if id == pid {
-			s.Used += n
-		} else {
-			s.Elsewhere += n
+// mergeCells merges two sorted lists.
+func mergeCells(a, b []cell) []cell {
+	out := make([]cell, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch c := order(&a[0], &b[0]); {
+		case c < 0:
+			out, a = append(out, a[0]), a[1:]
+		case c > 0:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out = append(out, a[0])
+			out[len(out)-1].add(&b[0])
+			a, b = a[1:], b[1:]
 		}
 	}
-	number := make([]int32, len(w.slots))
-	for i := range w.slots {
-		number[i] = -1
-		if p := &w.slots[i]; p.pid == pid {
-			number[i] = int32(t.page(p))
-		}
-	}
-	for key, c := range w.cells {
-		if key.page = number[key.page]; key.page < 0 {
-			continue
-		}
-		sum := t.cells[key]
-		if sum == nil {
-			sum = new(cell)
-			t.cells[key] = sum
-		}
-		for level := range c.count {
-			for op, n := range c.count[level] {
-				sum.count[level][op] += n
-				sum.latency[level][op] += c.latency[level][op]
-				t.accesses += n
+	return append(append(out, a...), b...)
+}
+
+func firstFaults(workers []*worker, pid uint32, regions map[arena.Region]arena.Region) map[pageKey]fault {
+	out := map[pageKey]fault{}
+	for _, w := range workers {
+		for key, f := range w.faults {
+			if key.pid != pid {
+				continue
+			}
+			f.region = regions[f.region]
+			if have, ok := out[key]; !ok || f.time < have.time {
+				out[key] = f
 			}
 		}
 	}
-	w.cells, w.pages, w.slots = nil, nil, nil
+	return out
 }
 
-// page is the number of a worker's page here, with its votes added.
-func (t *Table) page(p *slot) int {
-	i, ok := t.pages[p.pageKey]
-	if !ok {
-		i = len(t.slots)
-		t.pages[p.pageKey] = i
-		t.slots = append(t.slots, *p)
-		return i
-	}
-	mine := &t.slots[i]
-	if p.first != 0 && (mine.first == 0 || p.first < mine.first) {
-		mine.first, mine.firstPC, mine.firstBy, mine.firstCPU, mine.firstRegion = p.first, p.firstPC, p.firstBy, p.firstCPU, p.firstRegion
-	}
-	for n := range p.votes {
-		mine.votes[n] += p.votes[n]
-		mine.homes[n] += p.homes[n]
-	}
-	return i
-}
-
-// finish puts pages in the order of objects and addresses, whichever worker met
-// them first, and numbers the threads.
-func (t *Table) finish() {
-	order := make([]int, len(t.slots))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		x, y := &t.slots[a], &t.slots[b]
-		return cmp.Or(cmp.Compare(x.object, y.object), cmp.Compare(x.number, y.number))
-	})
-	slots, number := make([]slot, len(order)), make([]int32, len(order))
-	for to, from := range order {
-		slots[to], number[from] = t.slots[from], int32(to)
-	}
-	t.slots, t.pages = slots, nil
-	t.rows = make([]row, 0, len(t.cells))
-	for key, c := range t.cells {
-		key.page = number[key.page]
-		t.rows = append(t.rows, row{key, *c})
-	}
-	t.cells = nil
-	code := func(r arena.Region) (kind, module int, vaddr uint64) {
-		if n, ok := r.Loop(); ok {
-			l := &t.r.places.loops[n]
-			return 1, l.Module, l.VAddr
-		}
-		n, _ := r.Function()
-		return 0, t.r.places.funcs[n].Module, t.r.places.funcs[n].VAddr
-	}
-	slices.SortFunc(t.rows, func(a, b row) int {
-		if c := cmp.Or(cmp.Compare(a.page, b.page), cmp.Compare(a.tid, b.tid), cmp.Compare(a.cpu, b.cpu)); c != 0 {
-			return c
-		}
-		k1, m1, v1 := code(a.region)
-		k2, m2, v2 := code(b.region)
-		return cmp.Or(cmp.Compare(k1, k2), cmp.Compare(m1, m2), cmp.Compare(v1, v2))
-	})
-	t.number()
-}
-
-// row is a cell that has its place.
-type row struct {
-	cellKey
-	cell
-}
-
-// number numbers threads: the main thread is rank 0, the others follow as they
+// number numbers the threads: the main thread is rank 0, the others follow as they
 // were made, or by their ids where perf was not there to see it.
-func (t *Table) number() {
+func (t *Table) number(faults map[pageKey]fault) {
 	seen := map[threadCPU]bool{}
-	for i := range t.rows {
-		seen[threadCPU{t.rows[i].tid, t.rows[i].cpu}] = true
+	for i := range t.cells {
+		seen[threadCPU{t.cells[i].tid, t.cells[i].how.cpu()}] = true
 	}
-	for i := range t.slots {
-		if p := &t.slots[i]; p.first != 0 {
-			seen[threadCPU{p.firstBy.tid, p.firstCPU}] = true
-		}
+	for _, f := range faults {
+		seen[threadCPU{f.tid, f.cpu}] = true
 	}
 	all := make([]threadCPU, 0, len(seen))
 	for k := range seen {
 		all = append(all, k)
 	}
 	born := func(k threadCPU) uint64 { return t.r.born[thread{uint32(t.PID), k.tid}] }
-	slices.SortFunc(all, func(a, b threadCPU) int {
-		main := func(k threadCPU) int {
-			if int(k.tid) == t.PID {
-				return 0
-			}
-			return 1
+	main := func(k threadCPU) int {
+		if int(k.tid) == t.PID {
+			return 0
 		}
+		return 1
+	}
+	slices.SortFunc(all, func(a, b threadCPU) int {
 		return cmp.Or(cmp.Compare(main(a), main(b)), cmp.Compare(born(a), born(b)), cmp.Compare(a.tid, b.tid), cmp.Compare(a.cpu, b.cpu))
 	})
 	rank := -1
@@ -188,6 +134,72 @@ func (t *Table) number() {
 		t.threads = append(t.threads, arena.Thread{Rank: rank, CPU: int(k.cpu), Node: int(t.r.nodeOf[k.cpu])})
 	}
 }
+
+// group makes pages of the cells, with their homes.
+func (t *Table) group(faults map[pageKey]fault) {
+	for i := 0; i < len(t.cells); {
+		c := &t.cells[i]
+		p := page{object: c.object, number: c.number, first: i}
+		for ; i < len(t.cells) && t.cells[i].number == p.number && t.cells[i].object == p.object; i++ {
+			t.accesses += t.cells[i].count
+		}
+		p.last = i
+		if f, ok := faults[pageKey{uint32(t.PID), p.object, p.number}]; ok {
+			p.fault = &f
+		}
+		p.home = t.home(&p)
+		t.pages = append(t.pages, p)
+	}
+}
+
+// home is the node that holds a page: by physical addresses, else by what the
+// processor said, else where its first fault was; -1 for none of them.
+func (t *Table) home(p *page) int {
+	nodes := len(t.r.opt.Machine.Nodes)
+	physical, said := make([]uint32, nodes), make([]uint32, nodes)
+	for i := p.first; i < p.last; i++ {
+		c := &t.cells[i]
+		if h := c.how.home(); h >= 0 {
+			physical[h] += c.samples
+		}
+		if !c.how.said() {
+			continue
+		}
+		switch node := t.r.nodeOf[c.how.cpu()]; {
+		case !c.how.remote():
+			said[node] += c.samples
+		case nodes == 2:
+			said[1-node] += c.samples
+		}
+	}
+	at, word := most(physical), most(said)
+	switch {
+	case at >= 0:
+		if word >= 0 && word != at {
+			t.r.stats.Disagree++
+		}
+		return at
+	case word >= 0:
+		return word
+	case p.fault != nil:
+		return int(t.r.nodeOf[p.fault.cpu])
+	}
+	return int(topo.Unknown)
+}
+
+// most is the node with the most votes; -1 for no votes.
+func most(votes []uint32) int {
+	best := -1
+	for n, v := range votes {
+		if v > 0 && (best < 0 || v > votes[best]) {
+			best = n
+		}
+	}
+	return best
+}
+
+// Accesses is what the samples of the table stand for.
+func (t *Table) Accesses() uint64 { return t.accesses }
 
 // Modules, Funcs and the others are what package ingest asks an arena for.
 func (t *Table) Modules() ([]arena.Module, error) { return t.space.modules, nil }
@@ -214,19 +226,19 @@ func (t *Table) Objects() ([]arena.Object, error) { return t.space.objects, nil 
 func (t *Table) Threads() ([]arena.Thread, error) { return t.threads, nil }
 
 // NumPages is one more than the highest page record.
-func (t *Table) NumPages() int { return len(t.slots) + 1 }
+func (t *Table) NumPages() int { return len(t.pages) + 1 }
 
 // EachPage calls do for every page; records count from 1.
 func (t *Table) EachPage(do func(i int, p arena.Page)) error {
-	for i := range t.slots {
-		s := &t.slots[i]
-		p := arena.Page{Number: s.number, Object: int(s.object), Home: t.home(s), Thread: -1, Region: 0, Module: -1}
-		if s.first != 0 {
-			p.Thread, p.Region = t.numbers[threadCPU{s.firstBy.tid, s.firstCPU}], s.firstRegion
-			_, loop := s.firstRegion.Loop()
-			p.Serial = !loop && s.firstBy.tid == uint32(t.PID)
-			if at := t.space.at(s.firstPC, s.first); at != nil && at.module >= 0 {
-				p.Module, p.PC = int(at.module), s.firstPC-t.space.modules[at.module].Base
+	for i := range t.pages {
+		s := &t.pages[i]
+		p := arena.Page{Number: s.number, Object: int(s.object), Home: s.home, Thread: -1, Module: -1}
+		if f := s.fault; f != nil {
+			p.Thread, p.Region = t.numbers[threadCPU{f.tid, f.cpu}], f.region
+			_, loop := f.region.Loop()
+			p.Serial = !loop && int(f.tid) == t.PID
+			if at := t.space.at(f.pc, f.time); at != nil && at.module >= 0 {
+				p.Module, p.PC = int(at.module), f.pc-t.space.modules[at.module].Base
 			}
 		}
 		do(i+1, p)
@@ -234,41 +246,20 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	return nil
 }
 
-// home is the node that holds a page: by physical addresses, else by what the
-// processor said, else where its first fault was; -1 for none of them.
-func (t *Table) home(s *slot) int {
-	physical, said := most(s.homes), most(s.votes)
-	switch {
-	case physical >= 0:
-		if said >= 0 && said != physical {
-			t.r.stats.Disagree++
-		}
-		return physical
-	case said >= 0:
-		return said
-	case s.first != 0:
-		return int(t.r.nodeOf[s.firstCPU])
-	}
-	return int(topo.Unknown)
-}
-
-// most is the node with the most votes; -1 for no votes.
-func most(votes [maxNodes]uint32) int {
-	best := -1
-	for n, v := range votes {
-		if v > 0 && (best < 0 || v > votes[best]) {
-			best = n
-		}
-	}
-	return best
-}
-
-// EachBlock calls do for every cell.
+// EachBlock calls do for every page, thread, CPU and region.
 func (t *Table) EachBlock(do func(b *arena.Block)) error {
-	for i := range t.rows {
-		w := &t.rows[i]
-		do(&arena.Block{Page: int(w.page) + 1, Thread: t.numbers[threadCPU{w.tid, w.cpu}], Region: w.region,
-			Count: w.count, Latency: w.latency, First: 1})
+	for i := range t.pages {
+		p := &t.pages[i]
+		for k := p.first; k < p.last; {
+			c := &t.cells[k]
+			b := arena.Block{Page: i + 1, Thread: t.numbers[threadCPU{c.tid, c.how.cpu()}], Region: c.region, First: 1}
+			for ; k < p.last && t.cells[k].tid == c.tid && t.cells[k].how.cpu() == c.how.cpu() && t.cells[k].region == c.region; k++ {
+				d := &t.cells[k]
+				b.Count[d.how.level()][d.how.op()] += d.count
+				b.Latency[d.how.level()][d.how.op()] += d.latency
+			}
+			do(&b)
+		}
 	}
 	return nil
 }

@@ -10,19 +10,18 @@ import (
 
 // worker adds up the samples of one processor's pieces.
 type worker struct {
-	r     *reader
-	used  map[uint32]uint64 // samples by process
-	pages map[pageKey]int32
-	slots []slot
-	cells map[cellKey]*cell
-	codes map[codeKey]arena.Region
-	last  struct {
-		key cellKey
-		to  *cell
-	}
-	stats Stats
-	pid   uint32 // of the space
+	r      *reader
+	cells  cells
+	faults map[pageKey]fault
+	used   map[uint32]*uint64 // samples by process
+	codes  []codeEntry
+	stats  Stats
+
+	// Of the process of the latest sample:
+	pid   uint32
+	mine  *uint64
 	space *space
+	piece int
 }
 
 // pageKey is a page of an object of a process.
@@ -32,39 +31,25 @@ type pageKey struct {
 	number uint64
 }
 
-// slot is what is known of a page beside its counts.
-type slot struct {
-	pageKey
-	first, firstPC uint64 // time and instruction of the earliest fault; 0 is none
-	firstBy        thread
-	firstCPU       uint32
-	firstRegion    arena.Region
-	votes          [maxNodes]uint32 // of samples that DRAM served, for nodes by the processor's word
-	homes          [maxNodes]uint32 // likewise by physical address
+// fault is the earliest page fault of a page.
+type fault struct {
+	time, pc uint64
+	tid, cpu uint32
+	region   arena.Region
 }
 
-// maxNodes is how many nodes of a machine are told apart as homes of sampled pages.
-const maxNodes = 16
-
-// cellKey is a row of the table.
-type cellKey struct {
-	page   int32 // slot
-	tid    uint32
-	cpu    uint32
+// codeEntry remembers the region of an instruction.
+type codeEntry struct {
+	pc     uint64
+	pid    uint32
 	region arena.Region
 }
 
-type cell struct {
-	count, latency [4][2]uint64
-}
-
-type codeKey struct {
-	pid uint32
-	pc  uint64
-}
+// codeEntries is how many instructions are remembered; a power of two.
+const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, used: map[uint32]uint64{}, pages: map[pageKey]int32{}, cells: map[cellKey]*cell{}, codes: map[codeKey]arena.Region{}}
+	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[pageKey]fault{}, codes: make([]codeEntry, codeEntries)}
 }
 
 const (
@@ -74,63 +59,89 @@ const (
 
 // add counts one sample.
 func (w *worker) add(s *perfdata.Sample) error {
-	w.stats.Samples++
 	e := &w.r.roles[s.Event]
-	switch {
-	case e.skip:
-		w.stats.Samples--
-		return nil
-	case s.Mode != modeUser && !w.r.opt.Kernel:
-		w.stats.Kernel++
-		return nil
-	case s.Addr == 0:
-		w.stats.NoAddress++
+	if e.skip {
 		return nil
 	}
+	st := &w.stats
+	st.Samples++
 	node := topo.Unknown
 	if int(s.CPU) < len(w.r.nodeOf) {
 		node = w.r.nodeOf[s.CPU]
 	}
-	if node == topo.Unknown || s.TID == 0 {
-		w.stats.NoThread++
+	switch {
+	case s.Mode != modeUser && !w.r.opt.Kernel:
+		st.Kernel++
+		return nil
+	case s.Addr == 0:
+		st.NoAddress++
+		return nil
+	case node == topo.Unknown || s.TID == 0:
+		st.NoThread++
 		return nil
 	}
-	w.used[s.PID]++
-	if s.PID != w.pid || w.space == nil {
-		w.pid, w.space = s.PID, w.r.spaces[s.PID]
+	if s.PID != w.pid || w.mine == nil {
+		w.process(s.PID)
 	}
-	w.note(s)
-	page := w.page(s)
-	region := w.region(s)
-	w.touch(page, region, s, e, node)
-	w.count(cellKey{page, s.TID, s.CPU, region}, s, e)
-	return nil
-}
-
-// note remembers what kinds of samples there are, and from when to when.
-func (w *worker) note(s *perfdata.Sample) {
-	st := &w.stats
+	*w.mine++
 	st.Latencies = st.Latencies || s.Latency != 0
 	st.Physical = st.Physical || s.Phys != 0
+	st.Faults = st.Faults || e.fault
 	if st.First == 0 || s.Time < st.First {
 		st.First = s.Time
 	}
 	st.Last = max(st.Last, s.Time)
+	w.count(s, e)
+	return nil
 }
 
-// page is the slot of the sample's page.
-func (w *worker) page(s *perfdata.Sample) int32 {
-	key := pageKey{s.PID, 0, s.Addr / units.PageSize}
-	if p := w.space.at(s.Addr, s.Time); p != nil {
-		key.object = p.object
+func (w *worker) process(pid uint32) {
+	w.pid, w.space, w.piece = pid, w.r.spaces[pid], 0
+	if w.mine = w.used[pid]; w.mine == nil {
+		w.mine = new(uint64)
+		w.used[pid] = w.mine
 	}
-	i, ok := w.pages[key]
-	if !ok {
-		i = int32(len(w.slots))
-		w.slots = append(w.slots, slot{pageKey: key})
-		w.pages[key] = i
+}
+
+// count puts the sample in its cell.
+func (w *worker) count(s *perfdata.Sample, e *role) {
+	level, remote := Level(s.Source)
+	said := e.sources && level == profile.DRAM
+	if e.fault || !e.sources {
+		level, remote = profile.DRAM, false // all that is known is that the page was touched
 	}
-	return i
+	op := profile.Load
+	if s.Source.Op()&perfdata.OpStore != 0 || s.Source.Op()&perfdata.OpLoad == 0 && e.store {
+		op = profile.Store
+	}
+	n := e.period
+	if n == 0 {
+		n = max(1, s.Period)
+	}
+	object := int32(0)
+	p := w.space.near(s.Addr, s.Time, &w.piece)
+	if p != nil {
+		object = p.object
+	}
+	home := -1
+	if s.Phys != 0 {
+		home = w.r.homeOf(s.Phys)
+	}
+	c := w.cells.put()
+	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
+		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
+	if op == profile.Load {
+		c.latency = s.Latency * n
+	}
+	if e.fault {
+		w.fault(pageKey{c.pid, c.object, c.number}, fault{s.Time, s.IP, s.TID, s.CPU, c.region})
+	}
+}
+
+func (w *worker) fault(key pageKey, f fault) {
+	if have, ok := w.faults[key]; !ok || f.time < have.time {
+		w.faults[key] = f
+	}
 }
 
 // region is the code that the sample was made in.
@@ -138,75 +149,21 @@ func (w *worker) region(s *perfdata.Sample) arena.Region {
 	if s.Mode != modeUser {
 		return 0
 	}
-	key := codeKey{s.PID, s.IP}
-	r, ok := w.codes[key]
-	if !ok {
+	e := &w.codes[(s.IP^s.IP>>13)&(codeEntries-1)]
+	if e.pc != s.IP || e.pid != s.PID {
+		*e = codeEntry{pc: s.IP, pid: s.PID}
 		if p := w.space.at(s.IP, s.Time); p != nil {
-			r = w.r.places.region(s.PID, w.space, p.module, s.IP)
-		}
-		w.codes[key] = r
-	}
-	return r
-}
-
-// touch notes a fault that may be the page's first, and votes for its home.
-func (w *worker) touch(page int32, region arena.Region, s *perfdata.Sample, e *role, node topo.NodeID) {
-	p := &w.slots[page]
-	if e.fault {
-		w.stats.Faults = true
-		if p.first == 0 || s.Time < p.first {
-			p.first, p.firstPC, p.firstBy, p.firstCPU, p.firstRegion = s.Time, s.IP, thread{s.PID, s.TID}, s.CPU, region
+			e.region = w.r.places.region(s.PID, w.space, p.module, s.IP)
 		}
 	}
-	if home, ok := w.r.f.Info.Home(s.Phys); ok {
-		if at := w.r.opt.Machine.ByOS(home); at >= 0 && at < maxNodes {
-			p.homes[at]++
-		}
-	}
-	if level, remote := Level(s.Source); level == profile.DRAM && e.sources {
-		w.stats.Sources = true
-		switch {
-		case !remote && node < maxNodes:
-			p.votes[node]++
-		case remote && len(w.r.opt.Machine.Nodes) == 2:
-			p.votes[1-node]++
-		}
-	}
-}
-
-// count adds the sample to its cell.
-func (w *worker) count(key cellKey, s *perfdata.Sample, e *role) {
-	if key != w.last.key || w.last.to == nil {
-		c := w.cells[key]
-		if c == nil {
-			c = new(cell)
-			w.cells[key] = c
-		}
-		w.last.key, w.last.to = key, c
-	}
-	n := e.period
-	if n == 0 {
-		n = max(1, s.Period)
-	}
-	level, _ := Level(s.Source)
-	if e.fault || !e.sources {
-		level = profile.DRAM // all that is known is that the page was touched
-	}
-	op := profile.Load
-	if s.Source.Op()&perfdata.OpStore != 0 || s.Source.Op()&perfdata.OpLoad == 0 && e.store {
-		op = profile.Store
-	}
-	c := w.last.to
-	c.count[level][op] += n
-	if op == profile.Load {
-		c.latency[level][op] += s.Latency * n
-	}
+	return e.region
 }
 
 // Level is where an access was served and whether that was another node's memory
 // or cache.
 func Level(d perfdata.DataSrc) (level profile.Level, remote bool) {
-	remote = d.Remote() || d.Level()&(perfdata.LevelRemRAM1|perfdata.LevelRemRAM2|perfdata.LevelRemCache1|perfdata.LevelRemCache2) != 0
+	l := d.Level()
+	remote = d.Remote() || l&(perfdata.LevelRemRAM1|perfdata.LevelRemRAM2|perfdata.LevelRemCache1|perfdata.LevelRemCache2) != 0
 	switch d.LevelNum() {
 	case perfdata.NumL1:
 		return profile.L1, remote
@@ -217,7 +174,6 @@ func Level(d perfdata.DataSrc) (level profile.Level, remote bool) {
 	case perfdata.NumL3, perfdata.NumL4, perfdata.NumMSC, perfdata.NumAnyCache:
 		return profile.LLC, remote
 	}
-	l := d.Level()
 	switch {
 	case l&(perfdata.LevelLocalRAM|perfdata.LevelRemRAM1|perfdata.LevelRemRAM2) != 0:
 		return profile.DRAM, remote

@@ -1,0 +1,268 @@
+package sample
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"numaopt/internal/arena"
+	"numaopt/internal/perfdata"
+	pt "numaopt/internal/perfdata/perfdatatest"
+	"numaopt/internal/profile"
+	"numaopt/internal/topo"
+)
+
+const kind = pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU | pt.Period | pt.WeightStruct | pt.DataSrc
+
+func events(sampleType uint64) []pt.Event {
+	a := perfdata.Attr{Type: 4, Config: 0x1cd, Period: 1000, SampleType: sampleType, ReadFormat: 4, Flags: pt.SampleIDAll}
+	st := a
+	st.Config = 0x82d0
+	return []pt.Event{{Name: "cpu/mem-loads,ldlat=3/P", Attr: a, IDs: []uint64{1}}, {Name: "cpu/mem-stores/P", Attr: st, IDs: []uint64{2}}}
+}
+
+// Sources of samples as processors give them: Skylake fills both forms.
+const (
+	localRAM  = perfdata.DataSrc(perfdata.OpLoad | (perfdata.LevelHit|perfdata.LevelLocalRAM)<<5 | perfdata.NumRAM<<33)
+	remoteRAM = perfdata.DataSrc(perfdata.OpLoad | (perfdata.LevelHit|perfdata.LevelRemRAM1)<<5 | perfdata.NumRAM<<33 | 1<<37)
+	hitL1     = perfdata.DataSrc(perfdata.OpLoad | (perfdata.LevelHit|perfdata.LevelL1)<<5 | perfdata.NumL1<<33)
+	storeL1   = perfdata.DataSrc(perfdata.OpStore | (perfdata.LevelHit|perfdata.LevelL1)<<5)
+)
+
+func read(t *testing.T, w *pt.Writer, opt Options) (*Table, *Stats) {
+	t.Helper()
+	f, err := perfdata.Parse("test", w.File())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.Machine, err = topo.Parse("2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, stats, err := Read(f, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table, stats
+}
+
+// at is a sample of thread tid on a CPU.
+func at(tid, cpu uint32, time, addr uint64, source perfdata.DataSrc, latency uint64) perfdata.Sample {
+	s := perfdata.Sample{Mode: 2, PID: 100, TID: tid, CPU: cpu, Time: time, Addr: addr, IP: 0x401000, Period: 1000, Latency: latency, Source: source}
+	if source.Op()&perfdata.OpStore != 0 {
+		s.Event = 1
+	}
+	return s
+}
+
+const (
+	heapA = 0x7f0000000000
+	heapB = 0x7f0000100000
+)
+
+func recording() *pt.Writer {
+	w := &pt.Writer{Events: events(kind)}
+	w.Comm(100, 100, 1, "app")
+	w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
+	w.Mmap(100, 100, 500, heapB, 0x10000, 0, "//anon")
+	w.Mmap(100, 100, 900, heapA, 0x10000, 0, "//anon") // the same place again
+	return w
+}
+
+// TestTable holds rows, homes, threads and objects of a recording that is small
+// enough to work out by hand.
+func TestTable(t *testing.T) {
+	w := recording()
+	w.Add(pt.Variable{},
+		at(100, 0, 10, heapA, localRAM, 200),
+		at(100, 0, 11, heapA+8, remoteRAM, 400), // one vote against
+		at(100, 0, 12, heapA, localRAM, 220),
+		at(101, 2, 20, heapA+64, remoteRAM, 380),
+		at(101, 2, 21, heapA+64, hitL1, 5),
+		at(101, 2, 600, heapB, localRAM, 210),
+		at(101, 2, 601, heapB, storeL1, 0),
+		at(100, 1, 950, heapA, localRAM, 230), // of the second mapping there
+		perfdata.Sample{Mode: 1, PID: 100, TID: 100, Time: 30, Addr: heapA, Period: 1000, Source: hitL1},
+		perfdata.Sample{Mode: 2, PID: 100, TID: 100, Time: 31, Period: 1000, Source: hitL1},
+		perfdata.Sample{Mode: 2, PID: 100, TID: 100, CPU: 77, Time: 32, Addr: heapA, Period: 1000, Source: hitL1},
+		perfdata.Sample{Mode: 2, PID: 200, TID: 200, Time: 33, Addr: heapA, Period: 1000, Source: hitL1},
+	)
+	table, stats := read(t, w, Options{})
+	want := &Stats{Samples: 12, Used: 8, Elsewhere: 1, Kernel: 1, NoAddress: 1, NoThread: 1, Processes: 2, Latencies: true, Sources: true,
+		Others: "200 ()", First: 10, Last: 950}
+	if d := cmp.Diff(want, stats); d != "" {
+		t.Errorf("stats (-want +got):\n%s", d)
+	}
+	threads, _ := table.Threads()
+	wantThreads := []arena.Thread{{Rank: 0, CPU: 0, Node: 0}, {Rank: 0, CPU: 1, Node: 0}, {Rank: 1, CPU: 2, Node: 1}}
+	if d := cmp.Diff(wantThreads, threads); d != "" {
+		t.Errorf("threads (-want +got):\n%s", d)
+	}
+	var pages []arena.Page
+	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
+	wantPages := []arena.Page{
+		{Number: heapA >> 12, Object: 1, Home: 0, Thread: -1, Module: -1},
+		{Number: heapB >> 12, Object: 2, Home: 1, Thread: -1, Module: -1},
+		{Number: heapA >> 12, Object: 3, Home: 0, Thread: -1, Module: -1},
+	}
+	if d := cmp.Diff(wantPages, pages); d != "" {
+		t.Errorf("pages (-want +got):\n%s", d)
+	}
+	type row struct {
+		page, thread   int
+		level          profile.Level
+		op             profile.Op
+		count, latency uint64
+	}
+	var rows []row
+	table.EachBlock(func(b *arena.Block) { //nolint:errcheck // memory
+		for level := range b.Count {
+			for op, n := range b.Count[level] {
+				if n > 0 {
+					rows = append(rows, row{b.Page, b.Thread, profile.Level(level), profile.Op(op), n, b.Latency[level][op]})
+				}
+			}
+		}
+	})
+	wantRows := []row{
+		{1, 0, profile.DRAM, profile.Load, 3000, 820_000},
+		{1, 2, profile.L1, profile.Load, 1000, 5_000},
+		{1, 2, profile.DRAM, profile.Load, 1000, 380_000},
+		{2, 2, profile.L1, profile.Store, 1000, 0},
+		{2, 2, profile.DRAM, profile.Load, 1000, 210_000},
+		{3, 1, profile.DRAM, profile.Load, 1000, 230_000},
+	}
+	if d := cmp.Diff(wantRows, rows, cmp.AllowUnexported(row{})); d != "" {
+		t.Errorf("rows (-want +got):\n%s", d)
+	}
+}
+
+// TestPhysical takes homes from physical addresses where there are any, and counts
+// where the processor says otherwise.
+func TestPhysical(t *testing.T) {
+	w := recording()
+	w.Events = events(kind | pt.PhysAddr)
+	// MEM_TOPOLOGY: version 1, blocks of 128 MiB, node 0 has block 0, node 1 block 1.
+	w.Features = map[int][]byte{22: w.U64(nil, 1, 128<<20, 2, 0, 64, 64, 1, 1, 64, 64, 2)}
+	on := func(s perfdata.Sample, phys uint64) perfdata.Sample {
+		s.Phys = phys
+		return s
+	}
+	w.Add(pt.Variable{},
+		on(at(100, 0, 10, heapA, localRAM, 200), 130<<20),
+		on(at(100, 0, 600, heapB, remoteRAM, 400), 131<<20))
+	table, stats := read(t, w, Options{})
+	var homes []int
+	table.EachPage(func(_ int, p arena.Page) { homes = append(homes, p.Home) }) //nolint:errcheck // memory
+	if d := cmp.Diff([]int{1, 1}, homes); d != "" || stats.Disagree != 1 {
+		t.Errorf("homes %v, want both on node 1; %d pages where the processor disagrees, want 1", homes, stats.Disagree)
+	}
+}
+
+// TestFaults takes the first fault of a page for its first touch and home.
+func TestFaults(t *testing.T) {
+	w := &pt.Writer{Events: []pt.Event{{Name: "page-faults:u", Attr: perfdata.Attr{Type: 1, Config: 2, Period: 1, ReadFormat: 4,
+		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU, Flags: pt.SampleIDAll}, IDs: []uint64{1}}}}
+	w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
+	fault := func(tid, cpu uint32, time, addr uint64) perfdata.Sample {
+		return perfdata.Sample{Mode: 2, PID: 100, TID: tid, CPU: cpu, Time: time, Addr: addr, IP: 0x401000}
+	}
+	w.Add(pt.Variable{}, fault(100, 0, 50, heapA), fault(101, 3, 10, heapA+100), fault(100, 0, 60, heapA+4096))
+	table, stats := read(t, w, Options{})
+	var pages []arena.Page
+	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
+	want := []arena.Page{
+		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 1, Module: -1},
+		{Number: heapA>>12 + 1, Object: 1, Home: 0, Thread: 0, Module: -1, Serial: true},
+	}
+	if d := cmp.Diff(want, pages); d != "" || !stats.Faults {
+		t.Errorf("pages (-want +got):\n%s", d)
+	}
+}
+
+// TestWorkers holds that the table does not depend on how many read.
+func TestWorkers(t *testing.T) {
+	w := recording()
+	for i := range uint64(300_000) {
+		s := at(100+uint32(i%5), uint32(i%4), 1000+i, heapA+i*64%0x10000, []perfdata.DataSrc{localRAM, remoteRAM, hitL1, storeL1}[i*7/3%4], i%500)
+		w.Add(pt.Variable{}, s)
+	}
+	dump := func(workers int) (out []any) {
+		table, stats := read(t, w, Options{Workers: workers})
+		table.EachPage(func(i int, p arena.Page) { out = append(out, i, p) }) //nolint:errcheck // memory
+		table.EachBlock(func(b *arena.Block) { out = append(out, *b) })       //nolint:errcheck // memory
+		return append(out, *stats)
+	}
+	if d := cmp.Diff(dump(1), dump(4)); d != "" {
+		t.Errorf("one worker and four differ:\n%s", d)
+	}
+}
+
+// TestLevels holds what sources mean. The expected words are those that perf
+// script prints for these bits (tools/perf/util/mem-events.c).
+func TestLevels(t *testing.T) {
+	lvl := func(l uint64) perfdata.DataSrc { return perfdata.DataSrc(perfdata.OpLoad | l<<5) }
+	num := func(n uint64, remote uint64) perfdata.DataSrc {
+		return perfdata.DataSrc(perfdata.OpLoad | n<<33 | remote<<37)
+	}
+	for _, c := range []struct {
+		name   string
+		d      perfdata.DataSrc
+		level  profile.Level
+		remote bool
+	}{
+		{"L1 hit", lvl(perfdata.LevelHit | perfdata.LevelL1), profile.L1, false},
+		{"LFB hit", lvl(perfdata.LevelHit | perfdata.LevelLFB), profile.L2, false},
+		{"L2 hit", lvl(perfdata.LevelHit | perfdata.LevelL2), profile.L2, false},
+		{"L3 hit", lvl(perfdata.LevelHit | perfdata.LevelL3), profile.LLC, false},
+		{"L3 miss", lvl(perfdata.LevelMiss | perfdata.LevelL3), profile.DRAM, false},
+		{"Local RAM hit", localRAM, profile.DRAM, false},
+		{"Remote RAM (1 hop) hit", remoteRAM, profile.DRAM, true},
+		{"Remote RAM (2 hops)", lvl(perfdata.LevelHit | perfdata.LevelRemRAM2), profile.DRAM, true},
+		{"Remote Cache (1 hop) hit", lvl(perfdata.LevelHit | perfdata.LevelRemCache1), profile.LLC, true},
+		{"RAM, by number alone", num(perfdata.NumRAM, 0), profile.DRAM, false},
+		{"Remote RAM, by number alone", num(perfdata.NumRAM, 1), profile.DRAM, true},
+		{"Remote Any cache", num(perfdata.NumAnyCache, 1), profile.LLC, true},
+		{"CXL", num(perfdata.NumCXL, 0), profile.DRAM, false},
+		{"nothing said", perfdata.DataSrc(perfdata.OpLoad | 1<<5 | perfdata.NumNone<<33), profile.L1, false},
+	} {
+		if level, remote := Level(c.d); level != c.level || remote != c.remote {
+			t.Errorf("%s: level %d, remote %v; want %d, %v", c.name, level, remote, c.level, c.remote)
+		}
+	}
+}
+
+// TestRefused lists recordings that cannot be used, and what is said.
+func TestRefused(t *testing.T) {
+	plain := &pt.Writer{Events: events(kind &^ pt.Addr)}
+	plain.Add(pt.Variable{}, at(100, 0, 1, 0, hitL1, 0))
+	noCPU := &pt.Writer{Events: events(kind &^ pt.CPU)}
+	noCPU.Add(pt.Variable{}, at(100, 0, 1, heapA, hitL1, 0))
+	empty := recording()
+	kernel := recording()
+	kernel.Add(pt.Variable{}, perfdata.Sample{Mode: 1, PID: 100, TID: 100, Addr: heapA, Period: 1})
+	pid := recording()
+	pid.Add(pt.Variable{}, at(100, 0, 1, heapA, hitL1, 0))
+	for _, c := range []struct {
+		name string
+		w    *pt.Writer
+		opt  Options
+		want string
+	}{
+		{"no addresses", plain, Options{}, "no data addresses in this file: it was recorded without -d"},
+		{"no CPU", noCPU, Options{}, "--sample-cpu"},
+		{"no samples", empty, Options{}, "there are none"},
+		{"kernel only", kernel, Options{}, "made in the kernel"},
+		{"another process", pid, Options{PID: 5}, "no samples of process 5; there are some of 100 (app)"},
+	} {
+		f, err := perfdata.Parse("test", c.w.File())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.opt.Machine, _ = topo.Parse("2x2")
+		if _, _, err := Read(f, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want something with %q", c.name, err, c.want)
+		}
+	}
+}
