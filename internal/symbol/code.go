@@ -158,9 +158,10 @@ func (d *debugInfo) referred(fn *subprogram) *subprogram {
 }
 
 // describe returns a function's name as a person knows it, and where it is
-// declared. An outlined loop is described as the function that contains it.
+// declared. An outlined loop, and what else a compiler makes of a directive, is
+// described as the function that contains it.
 func (d *debugInfo) describe(u *unit, fn *subprogram) (name, file string, line int) {
-	if fn.outlined {
+	if fn.outlined || isHelper(fn.linkage) {
 		if in := d.container(u, fn); in != nil && in != fn {
 			return d.describe(u, in)
 		}
@@ -204,7 +205,7 @@ func (d *debugInfo) container(u *unit, fn *subprogram) *subprogram {
 	}
 	var best *subprogram
 	for _, s := range u.subprograms {
-		if s.outlined || s.line == 0 || s.line > fn.line || s.file != fn.file || s.name == "" && s.linkage == "" && s.refers == 0 {
+		if s.outlined || s.helper || s.declared || s.line == 0 || s.line > fn.line || s.file != fn.file || s.name == "" && s.linkage == "" && s.refers == 0 {
 			continue
 		}
 		if best == nil || s.line > best.line {

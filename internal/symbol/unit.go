@@ -40,6 +40,11 @@ type subprogram struct {
 	refers        dwarf.Offset
 	hasCode       bool
 	outlined      bool // an outlined parallel region
+	// helper is true for a function that a compiler made for a construct of the
+	// source, as clang's .omp.reduction.reduction_func and .omp_task_entry.
+	helper bool
+	// declared is true where the unit only declares it, outside of classes.
+	declared bool
 }
 
 // scope is a subprogram, or an inlined copy of one, with code.
@@ -189,6 +194,10 @@ func (u *unit) subprogram(e *dwarf.Entry, at walker) *subprogram {
 		}
 	}
 	s.outlined = IsLoop(s.name) || IsLoop(s.linkage)
+	artificial, _ := e.Val(dwarf.AttrArtificial).(bool)
+	s.helper = artificial || isHelper(s.name) || isHelper(s.linkage)
+	declaration, _ := e.Val(dwarf.AttrDeclaration).(bool)
+	s.declared = declaration && s.prefix == ""
 	return s
 }
 
