@@ -4,8 +4,8 @@ static double u[N], w[N];
 
 static double norm(void)
 {
-    extern double scale(double);
-    double s = 0, t = 0;
+    extern double scale(double), drand48(void);
+    double s = drand48(), t = 0;
     #pragma omp parallel for reduction(+ : s)
     for (int i = 0; i < N; i++)
         s += u[i] * scale(w[i]);
