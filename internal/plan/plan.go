@@ -76,7 +76,7 @@ type Entry struct {
 	// Instance says which allocations of Stack are meant; nil is every one, each
 	// placed by itself.
 	Instance *Instance `yaml:"instance,omitempty,flow"`
-	// Symbol, Module and File name a global.
+	// Symbol, Module and File name a global; a member of a COMMON block as "flds_(u)".
 	Symbol string `yaml:"symbol,omitempty"`
 	Module Module `yaml:"module,omitempty,flow"`
 	File   string `yaml:"file,omitempty"`

@@ -114,6 +114,7 @@ func TestVariables(t *testing.T) {
 		{"gcc -O1 -fopenmp", "sweep.c", []string{"global u in sweep.c:0 800000", "global w:0 800000", "global work in sweep.c:0 16000"}},
 		{"gcc -O1 -fopenmp -s", "sweep.c", []string{"gap .bss+0x0 in app:0 1616064"}},
 		{"gfortran -g -O2 -fopenmp", "flow.f90", []string{"module u in flow:3 800000", "common /fields/ in flow.f90:10 800000"}},
+		{"gfortran -g -O2", "commons.f90", []string{"common u in /flds/:3 9600", "common w in /flds/:3 9600", "common list in /flds/:22 8000", "common a:c in /small/:6 4800", "common /odd/ in commons.f90:9 12800"}},
 		{"gfortran -O2 -fopenmp", "flow.f90", []string{"module u in flow:0 800000", "global fields_:0 800000"}},
 		{"g++ -g -O2 -fopenmp", "grid.cpp", []string{"global ns::table in grid.cpp:4 40000"}},
 		{"clang++ -g -O2 -fopenmp", "grid.cpp", []string{"global ns::table in grid.cpp:4 40000"}},
