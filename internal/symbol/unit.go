@@ -27,6 +27,7 @@ type row struct {
 	addr uint64
 	file int // index in unit.files, -1 is none
 	line int
+	col  int  // from 1, in bytes; 0 is not known
 	end  bool // no code from here to the next row
 }
 
@@ -56,6 +57,7 @@ type scope struct {
 	ranges   [][2]uint64
 	callFile int
 	callLine int
+	callCol  int
 }
 
 // top is a code range of a scope without parent.
@@ -161,7 +163,7 @@ func (d *debugInfo) enter(u *unit, e *dwarf.Entry, at walker) (walker, bool) {
 		}
 		u.scopes = append(u.scopes, scope{
 			parent: at.scope, origin: origin, ranges: ranges,
-			callFile: intVal(e, dwarf.AttrCallFile, -1), callLine: intVal(e, dwarf.AttrCallLine, 0),
+			callFile: intVal(e, dwarf.AttrCallFile, -1), callLine: intVal(e, dwarf.AttrCallLine, 0), callCol: intVal(e, dwarf.AttrCallColumn, 0),
 		})
 		at.scope = len(u.scopes) - 1
 		return at, true
@@ -262,7 +264,7 @@ func (u *unit) readRows(r *dwarf.LineReader) {
 		if i, ok := files[e.File]; ok {
 			file = i
 		}
-		sequence = append(sequence, row{addr: e.Address, file: file, line: e.Line, end: e.EndSequence})
+		sequence = append(sequence, row{addr: e.Address, file: file, line: e.Line, col: e.Column, end: e.EndSequence})
 		if e.EndSequence {
 			if u.covers(sequence[0].addr) {
 				u.rows = append(u.rows, sequence...)
