@@ -41,9 +41,10 @@ lines are the verdict; warnings say what to mistrust.
 It names how each loop divides each object over the nodes: x-wise, y-wise, z-wise,
 block-cyclic, block-exclusive (CGO'12 §3.1, §4.1), in inverse order, all-to-all, or
 by one node, and says where loops want placements that exclude each other. The array
-behind an object is the one that the debug information declares, where the program's
-files are still there; else its rows are inferred from the accesses, or given by
---shape.
+behind an object is the one that the debug information declares, or an ALLOCATE
+statement of Fortran, where the program's files are still there; else its rows are
+inferred from the accesses, or given by --shape. Where several variables get their
+memory in one line and nothing tells which one this is, it says so.
 
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home

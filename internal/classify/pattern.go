@@ -15,6 +15,7 @@ import (
 type Patterns struct {
 	// Shape is the array behind each object of the group; nil if not known.
 	Shape *shape.Shape
+	Doubt string        // see shape.Shape
 	Loops []LoopPattern // those with most accesses first
 	// Together is the pattern of all loops' accesses together.
 	Together pattern.Result
@@ -93,7 +94,8 @@ func findPatterns(p *profile.Profile, group *access.Group, cells []regionCell, s
 	use := pattern.Use{Nodes: len(p.Run.Topology.Nodes), Head: l.head, Bytes: l.bytes, Period: p.Run.Period}
 	x := Patterns{}
 	strides := l.strides
-	if s, ok := shapes[group.Objects[0]]; ok {
+	s := shapes[group.Objects[0]]
+	if x.Doubt = s.Doubt; len(s.Dims) > 0 {
 		x.Shape = &s
 		strides = append(strides, s.Strides()...)
 	}

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/symbol"
 )
 
@@ -65,7 +66,14 @@ func matchesLoop(l symbol.Loop, name string) bool {
 	if name == "" {
 		return false
 	}
-	if name == l.Symbol || name == regionName(l) || name == l.Function || strings.HasSuffix(l.Function, "::"+name) {
+	lower := func(s string) string {
+		if ident.Fortran(l.File) { // where case means nothing
+			return strings.ToLower(s)
+		}
+		return s
+	}
+	wanted, function := lower(name), lower(l.Function)
+	if wanted == lower(l.Symbol) || wanted == lower(regionName(l)) || wanted == function || strings.HasSuffix(function, "::"+wanted) {
 		return true
 	}
 	if l.File == "" {

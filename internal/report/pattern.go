@@ -16,6 +16,7 @@ import (
 // wanted says what each loop wants of an object.
 func (b *builder) wanted(o *Object, x *classify.Patterns) {
 	o.Patterns = []Pattern{}
+	o.ShapeDoubt = x.Doubt
 	if s := x.Shape; s != nil {
 		o.Shape = &Shape{Dims: s.Dims, Elem: s.Elem, Source: string(s.Source), Variable: s.Variable, text: s.String()}
 	}
@@ -94,8 +95,8 @@ func (t *textWriter) patterns(r *Report) {
 			continue
 		}
 		name := short(o.Name, 20)
-		if s := o.Shape; s != nil && (len(s.Dims) > 1 || s.Source != string(shape.Declared)) {
-			notes = append(notes, fmt.Sprintf("%s: %s (%s)", o.Name, s.text, s.Source))
+		if text := shapeText(o); text != "" {
+			notes = append(notes, o.Name+": "+text)
 		}
 		if o.Conflict {
 			notes = append(notes, "Conflict over "+o.Name+": "+o.ConflictText)
@@ -115,6 +116,25 @@ func (t *textWriter) patterns(r *Report) {
 	for _, s := range notes {
 		t.wrapped("  ", s)
 	}
+}
+
+// shapeText is the array behind an object and where that is known from, or why it is
+// not; empty for what says nothing: one dimension, as declared.
+func shapeText(o *Object) string {
+	s := o.Shape
+	switch {
+	case s == nil && o.ShapeDoubt == "":
+		return ""
+	case s == nil:
+		return "its shape is not known: " + o.ShapeDoubt + "; --shape says it"
+	case len(s.Dims) == 1 && s.Source == string(shape.Declared) && o.ShapeDoubt == "":
+		return ""
+	case o.ShapeDoubt == "" && s.Variable != "" && !strings.HasPrefix(o.Name, s.Variable+" "):
+		return fmt.Sprintf("%s, %s (%s)", s.Variable, s.text, s.Source)
+	case o.ShapeDoubt == "":
+		return fmt.Sprintf("%s (%s)", s.text, s.Source)
+	}
+	return fmt.Sprintf("%s (%s; %s)", s.text, s.Source, o.ShapeDoubt)
 }
 
 func wantRow(name string, w *Pattern) table.Row {

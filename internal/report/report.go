@@ -158,7 +158,9 @@ type Object struct {
 	Symbol            string   `json:"symbol,omitempty"`
 	File              string   `json:"file,omitempty"`
 
-	Shape        *Shape    `json:"shape,omitempty"`
+	Shape *Shape `json:"shape,omitempty"`
+	// ShapeDoubt is why the shape, or the variable that has it, is not known.
+	ShapeDoubt   string    `json:"shape_doubt,omitempty"`
 	Patterns     []Pattern `json:"patterns"` // by loop, most DRAM accesses first
 	Conflict     bool      `json:"conflict"`
 	ConflictText string    `json:"conflict_text,omitempty"`
