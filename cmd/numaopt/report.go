@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"numaopt/internal/advice"
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
 	"numaopt/internal/safefile"
@@ -100,11 +101,12 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return err
 	}
-	shapes, err := shape.Find(p, &symbol.Table{}, opt.shapes)
+	table := &symbol.Table{}
+	shapes, err := shape.Find(p, table, opt.shapes)
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
-	r, err := report.Build(p, report.Options{Only: opt.only, Shapes: shapes})
+	r, err := report.Build(p, report.Options{Only: opt.only, Shapes: shapes, Merged: advice.Merged(p, readSource, codeLines(p, table))})
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}

@@ -70,7 +70,10 @@ type Options struct {
 	Planner planner.Options          // that the plan was made with
 	Shapes  map[int]shape.Shape      // by object, as shape.Find finds them
 	Read    func(file string) []byte // a source file, nil if it is not there
-	MinSave float64                  // points of the accesses for which an item is given
+	// Code is the lines that the code of a region's outlined function comes from, nil
+	// where that is not known; the function may be nil, too.
+	Code    func(region int) map[int]bool
+	MinSave float64 // points of the accesses for which an item is given
 }
 
 // DefaultMinSave is a point: two runs of a program may differ by one.
@@ -153,6 +156,8 @@ type finder struct {
 	// stores tells whether a region writes to a group.
 	stores map[[2]int]bool
 	files  map[string]*file
+	// unmerged tells which regions of several loops an item takes apart.
+	unmerged map[int]bool
 }
 
 // Find returns the changes that save most, most first. The error is the planner's.
@@ -161,7 +166,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	if a.Automatic < opt.MinSave {
 		return a, nil
 	}
-	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file)}
+	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file), unmerged: make(map[int]bool)}
 	f.known, f.remote = float64(r.After.Known), float64(r.After.Remote)
 	f.groups, f.of = access.Groups(p)
 	items, err := f.schedules()
@@ -175,6 +180,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	for _, find := range []func() []Item{f.phases, f.replicate, f.initialise, f.separate} {
 		items = append(items, find()...)
 	}
+	a.Notes = append(a.Notes, f.mixed()...)
 	a.add(items, r.After, opt.MinSave)
 	return a, nil
 }

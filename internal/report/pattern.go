@@ -26,7 +26,7 @@ func (b *builder) wanted(o *Object, x *classify.Patterns) {
 	}
 	for _, l := range x.Loops {
 		w := Pattern{
-			Loop: b.regionName(l.Region), Pattern: string(l.Kind), Block: l.Block(), Period: l.Period, Nodes: append([]int{}, l.Order()...),
+			Loop: b.regionName(l.Region), Merged: b.merged[l.Region], Pattern: string(l.Kind), Block: l.Block(), Period: l.Period, Nodes: append([]int{}, l.Order()...),
 			Explains: Pct(100 * l.Explains), Confidence: Pct(100 * l.Confidence), Samples: l.Samples, Need: l.Need, DRAMPct: pct(l.Accesses, all),
 		}
 		if l.Kind == pattern.Single {
@@ -84,7 +84,7 @@ func describe(w *Pattern) string {
 func (t *textWriter) patterns(r *Report) {
 	tab := newTable("object\n ", "loop\n ", "wants\n ", "block\n ", "DRAM\n%", "fits\n%", "sure\n%")
 	rows, more := 0, 0
-	var notes []string
+	var notes, merged []string
 	for i := range r.Objects {
 		o := &r.Objects[i]
 		if len(o.Patterns) == 0 {
@@ -102,6 +102,9 @@ func (t *textWriter) patterns(r *Report) {
 			notes = append(notes, "Conflict over "+o.Name+": "+o.ConflictText)
 		}
 		for _, w := range o.Patterns {
+			if text := fmt.Sprintf("%s is the loops of lines %s, which gcc merged: it wants what all of them do together.", w.Loop, joined(w.Merged)); len(w.Merged) > 0 && !slices.Contains(merged, text) {
+				merged = append(merged, text)
+			}
 			tab.AppendRow(wantRow(name, &w))
 			name = ""
 			rows++
@@ -113,7 +116,7 @@ func (t *textWriter) patterns(r *Report) {
 	t.title("What the loops want of the objects")
 	t.render(tab, more)
 	t.wrapped("  ", "block: a node's part; DRAM: the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to; sure: that this is neither chance nor another pattern.")
-	for _, s := range notes {
+	for _, s := range append(merged, notes...) {
 		t.wrapped("  ", s)
 	}
 }

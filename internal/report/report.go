@@ -177,7 +177,9 @@ type Shape struct {
 
 // Pattern is how one loop divides an object over the nodes.
 type Pattern struct {
-	Loop       string `json:"loop"`
+	Loop string `json:"loop"`
+	// Merged is the lines of the loops that Loop stands for, see Loop.
+	Merged     []int  `json:"merged_lines,omitempty"`
 	Pattern    string `json:"pattern"`
 	Block      int64  `json:"block_bytes"`  // mean part of a node, 0 without parts
 	Period     int64  `json:"period_bytes"` // after which the parts repeat
@@ -198,7 +200,9 @@ type Loop struct {
 	Line     int    `json:"line,omitempty"`
 	Symbol   string `json:"symbol,omitempty"`
 	Thread   string `json:"thread,omitempty"`
-	Entries  uint64 `json:"entries"`
+	// Merged is the lines of the loops that this one stands for where gcc merged several.
+	Merged  []int  `json:"merged_lines,omitempty"`
+	Entries uint64 `json:"entries"`
 	// Dynamic is true where work is handed out at run time: of loops OpenMP's
 	// runtime knows it, of functions the pages look like it.
 	Dynamic      bool   `json:"dynamic"`

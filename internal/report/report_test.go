@@ -346,3 +346,19 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(p.Rows)), "ns/row")
 }
+
+// TestMerged: the text says which loops stand behind one that gcc merged.
+func TestMerged(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
+	r, err := Build(p, Options{Merged: map[int][]int{profiletest.Work: {5, 8}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := WriteText(&b, r, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, "gcc merged 2 loops into this one, those of lines 5, 8,") {
+		t.Error(b.String())
+	}
+}

@@ -204,6 +204,22 @@ func (t *textWriter) loops(r *Report) {
 		tab.AppendRow(table.Row{short(name, 42), kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
 	}
 	t.render(tab, len(r.Loops)-len(shown))
+	for _, i := range shown {
+		if l := &r.Loops[i]; len(l.Merged) > 0 {
+			t.wrapped("  ", l.Name+": "+mergedText(l))
+		}
+	}
+}
+
+// joined is "3, 7, 9".
+func joined(list []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
+}
+
+// mergedText says which loops one stands for.
+func mergedText(l *Loop) string {
+	return fmt.Sprintf("gcc merged %d loops into this one, those of lines %s, with one thread number: what they do, and want, is told of all together. Compiled by clang, or in a function each, they are told apart.",
+		len(l.Merged), joined(l.Merged))
 }
 
 func (t *textWriter) firstTouch(r *Report) {

@@ -104,6 +104,24 @@ func TestOutlinedLoops(t *testing.T) {
 	}
 }
 
+func TestLines(t *testing.T) {
+	m := open(t, compile(t, "gcc -g -O2 -fopenmp", "sweep.c"))
+	loops := m.OutlinedLoops()
+	var got []string
+	for _, l := range loops {
+		var lines []int
+		for n := range m.Lines(l.File, l.Lo) {
+			lines = append(lines, n)
+		}
+		slices.Sort(lines)
+		got = append(got, fmt.Sprint(lines[0], lines[len(lines)-1]))
+	}
+	slices.Sort(got)
+	if want := []string{"18 25", "27 29"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestVariables(t *testing.T) {
 	for _, c := range []struct {
 		command, source string
