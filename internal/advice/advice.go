@@ -14,14 +14,14 @@
 //
 // # Method
 //
-// What the plan leaves remote is looked at from five sides. Loops that the binary
+// What the plan leaves remote is looked at from six sides. Loops that the binary
 // does not let be permuted are planned again as if it did. Arrays that loops divide
 // along different axes are made block-exclusive, and the loops go through them in
 // phases (CGO'12 §4.1, §5, fig. 13); those that are divided along an axis whose parts
 // are no whole pages are padded. Objects that are only read after the program's
 // start, by all nodes alike, get a copy a node. Objects that share a page are
 // separated. What the main thread fills, and no plan can place, is to be filled by
-// the threads that use it.
+// the threads that use it. Transpositions go line by line.
 //
 // A prediction re-evaluates the profile's table: an access in a loop that follows a
 // distribution is made by the node that owns its byte, so it is local but where the
@@ -63,6 +63,7 @@ const (
 	Replicate  Kind = "replicate"       // a copy a node
 	Separate   Kind = "separate"        // objects that share pages
 	Initialise Kind = "initialise"      // in parallel, as it is used
+	Blockwise  Kind = "blockwise"       // a transposition by cache lines
 )
 
 // Options are what Find needs beside the plan.
@@ -113,7 +114,7 @@ type Item struct {
 	Notes   []string `json:"notes"`
 	Changes []Change `json:"changes"`
 
-	saved, extra float64 // accesses: that become local, that come to be beside
+	saved, extra float64 // accesses: that become local; remote ones that come to be beside, or, negative, that are made no more
 	// uses is the pairs of a region and a group of objects whose accesses are among
 	// those; none where what follows was measured with the item done.
 	uses map[[2]int]bool
@@ -180,7 +181,8 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	for _, find := range []func() []Item{f.phases, f.replicate, f.initialise, f.separate} {
 		items = append(items, find()...)
 	}
-	a.Notes = append(a.Notes, f.mixed()...)
+	across, notes := f.blockwise()
+	items, a.Notes = append(items, across...), slices.Concat(a.Notes, notes, f.mixed())
 	a.add(items, r.After, opt.MinSave)
 	return a, nil
 }

@@ -340,3 +340,22 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
+
+// A transposition whose threads share columns fetches each line once for each of its
+// elements; in strips of a line it is fetched once.
+func TestBlockwise(t *testing.T) {
+	for compiler, name := range map[string]string{"gcc": "turn.c", "gfortran": "turn.f90"} {
+		t.Run(compiler, func(t *testing.T) {
+			if _, err := exec.LookPath(compiler); err != nil {
+				t.Skip(err)
+			}
+			x := program{compiler: compiler, source: filepath.Join("testdata", name), machine: "4x2"}
+			x.source, _ = filepath.Abs(x.source)
+			p, out := x.emulate(t)
+			_, a := advise(t, p)
+			item := a.only(t, Blockwise)
+			x.keeps(t, a, item, out)
+			compare(t, a, name+".txt")
+		})
+	}
+}

@@ -89,3 +89,13 @@ func OfRuntime(file string) bool {
 	}
 	return false
 }
+
+// variable is the program's own name of group g; named is false where nobody knows it.
+func (f *finder) variable(g int) (name string, named bool) {
+	o := f.groups[g].Objects[0]
+	name, _, _ = strings.Cut(f.p.Objects[o].Symbol, ".") // a static variable of a function is "row.0"
+	if v := f.opt.Shapes[o].Variable; v != "" {
+		name = v
+	}
+	return name, isIdentifier(name)
+}

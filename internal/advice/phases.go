@@ -263,12 +263,8 @@ func (x *family) join(g int) {
 
 // nameOf is the variable that is group g, made up where nobody knows it.
 func (x *family) nameOf(g int) (name string, unnamed bool) {
-	o := x.f.groups[g].Objects[0]
-	name, _, _ = strings.Cut(x.f.p.Objects[o].Symbol, ".") // a static variable of a function is "row.0"
-	if v := x.f.opt.Shapes[o].Variable; v != "" {
-		name = v
-	}
-	if isIdentifier(name) && !slices.ContainsFunc(x.members, func(m *member) bool { return m.name == name }) {
+	name, named := x.f.variable(g)
+	if named && !slices.ContainsFunc(x.members, func(m *member) bool { return m.name == name }) {
 		return name, false
 	}
 	name = "data"

@@ -67,11 +67,8 @@ func (f *finder) replicateText(item *Item, g int) {
 	if len(f.groups[g].Objects) > 1 {
 		item.Notes = append(item.Notes, fmt.Sprintf("These are %d allocations; each gets its copies.", len(f.groups[g].Objects)))
 	}
-	name := o.Symbol
-	if v := f.opt.Shapes[f.groups[g].Objects[0]].Variable; v != "" {
-		name = v
-	}
-	if !isIdentifier(name) {
+	name, named := f.variable(g)
+	if !named {
 		item.Notes = append(item.Notes, fmt.Sprintf("The variable behind %s is not known; the text calls it data.", f.groups[g].Name))
 		name = "data"
 	}

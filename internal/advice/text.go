@@ -88,14 +88,17 @@ type names struct {
 	thread, each, nodes                           string // see permutedC
 }
 
+// freeName is name, or with more behind it, so that it does not occur in code.
+func freeName(code, name string) string {
+	for words(code, name) || word.FindString(name) != name {
+		name += "_"
+	}
+	return name
+}
+
 // newNames chooses names that do not occur in code.
 func newNames(code, par, ser string) names {
-	free := func(name string) string {
-		for words(code, name) || word.FindString(name) != name {
-			name += "_"
-		}
-		return name
-	}
+	free := func(name string) string { return freeName(code, name) }
 	if strings.EqualFold(par, ser) {
 		ser += "s"
 	}
