@@ -7,6 +7,7 @@ import (
 
 	"numaopt/internal/pattern"
 	"numaopt/internal/profile"
+	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
 
@@ -111,7 +112,12 @@ func (f *finder) spreads() (list []spread) {
 func (f *finder) unaligned(g int) bool { return f.p.Objects[f.groups[g].Objects[0]].Head%f.line() != 0 }
 
 // line is the bytes of a cache line.
-func (f *finder) line() int { return max(1, f.p.Run.Cache.LineBytes) }
+func (f *finder) line() int {
+	if n := f.p.Run.Cache.LineBytes; n > 0 {
+		return n
+	}
+	return topo.DefaultCaches().LineBytes
+}
 
 // strips is the loop of s in the source, if it can go in strips of a cache line of the
 // array's fastest dimension; why says why not.

@@ -27,7 +27,7 @@ func (f *finder) replicate() (items []Item) {
 			continue
 		}
 		if r.Op == profile.Store {
-			written[g] = true
+			written[g] = written[g] || !f.border(r.Page)
 		} else if f.plan.Counts(r) {
 			f.pageOf(pages, r).use[f.plan.Node(r)] += float64(r.Count)
 			if loops[g] == nil {
@@ -49,6 +49,8 @@ func (f *finder) replicate() (items []Item) {
 		f.taken[g] = true
 		bytes := f.groups[g].Bytes
 		item := Item{Kind: Replicate, Objects: []string{f.groups[g].Name}, Loops: f.loopsOf(loops[g]), saved: saved[g]}
+		// Who copies writes to the other nodes, once.
+		item.extra = float64(int(bytes) * (f.n - 1) / f.line())
 		for region := range loops[g] {
 			item.use(region, g)
 		}
@@ -59,6 +61,16 @@ func (f *finder) replicate() (items []Item) {
 		items = append(items, item)
 	}
 	return items
+}
+
+// border reports whether a page is the first or the last of an object of several pages
+// and has bytes of others: what is stored there may be theirs.
+func (f *finder) border(page int) bool {
+	x := &f.p.Pages[page]
+	o := &f.p.Objects[x.Object]
+	end := int64(o.Head) + o.Bytes
+	last := units.Bytes(end).Pages() - 1
+	return last > 1 && (x.Index == 0 && o.Head > 0 || x.Index == last && end%units.PageSize != 0)
 }
 
 // replicateText prints how a C program makes and finds the copies.
