@@ -2,11 +2,13 @@ package advice
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"numaopt/internal/access"
+	"numaopt/internal/classify"
 	"numaopt/internal/profile"
 )
 
@@ -98,4 +100,28 @@ func (f *finder) variable(g int) (name string, named bool) {
 		name = v
 	}
 	return name, isIdentifier(name)
+}
+
+// unknownName says that nobody knows the variable behind group g, and what the text calls
+// it.
+func (f *finder) unknownName(g int, name string) string {
+	why := ""
+	if d := f.opt.Shapes[f.groups[g].Objects[0]].Doubt; d != "" {
+		why = " (" + d + ")"
+	}
+	return fmt.Sprintf("The variable behind %s is not known%s; the text calls it %s.", f.groups[g].Name, why, name)
+}
+
+// several says which allocations nothing can be advised for as they are several arrays
+// of one call stack.
+func (f *finder) several() (notes []string) {
+	for g := range f.groups {
+		x := &f.groups[g]
+		if len(x.Objects) < 2 || f.taken[g] || !f.matters(f.far[g]) || !classify.Placeable(x.Kind) {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s is %d allocations of one call stack, which leave %.1f points remote. What loops want of them is told of all together, as if they lay one behind the other, and no distribution of one array is advised: if they are different arrays, allocate each in a statement of its own; if they are the rows of one, allocate it in one piece.",
+			x.Name, len(x.Objects), 100*f.far[g]/f.known))
+	}
+	return notes
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"numaopt/internal/access"
 	"numaopt/internal/planner"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
@@ -149,5 +150,16 @@ func TestOnly(t *testing.T) {
 	a, err := Find(p, r, Options{Planner: opt, MinSave: DefaultMinSave, Read: func(string) []byte { return nil }})
 	if err != nil || len(a.Items) > 0 {
 		t.Errorf("%v, %s", err, a.kinds())
+	}
+}
+
+// TestSeveral: allocations of one call stack that nothing is advised for.
+func TestSeveral(t *testing.T) {
+	f := &finder{opt: Options{MinSave: 1}, known: 100, far: []float64{50, 50, 0.5, 50}, taken: []bool{false, true, false, false}}
+	for _, objects := range [][]int{{0, 1}, {2, 3}, {4, 5}, {6}} {
+		f.groups = append(f.groups, access.Group{Kind: profile.Heap, Name: "rows", Objects: objects})
+	}
+	if notes := f.several(); len(notes) != 1 || !strings.Contains(notes[0], "rows is 2 allocations of one call stack, which leave 50.0 points remote") {
+		t.Errorf("%q", notes)
 	}
 }

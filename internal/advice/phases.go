@@ -47,6 +47,7 @@ type use struct {
 	down     bool    // its threads take descending parts
 	nest     *nest   // the loops of its source; nil if not understood
 	why      string  // why nest is nil
+	lost     bool    // its source is not there
 	inside   bool    // its directive is in a parallel region that begins before
 	whole    bool    // it needs whole lines along the other axis
 	reach    []reach // by member

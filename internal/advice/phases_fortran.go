@@ -114,6 +114,7 @@ func (x *family) skeletonFortran(u *use, m *member) string {
 	names := newNames("", p, strings.ToLower(axisName[max(s, 0)]))
 	own := []string{names.phase, names.part, names.par0, names.par1, names.ser0, names.ser1}
 	b := &lines{unit: "  "}
+	b.add("! %s", x.stands(u))
 	b.blockFortran(own)
 	if !u.inside {
 		b.add("!$omp parallel private(%s)", strings.Join(own, ", "))

@@ -24,6 +24,9 @@ func (x *family) describe(item *Item) {
 		if u.why != "" {
 			item.Notes = append(item.Notes, fmt.Sprintf("%s: %s. What is printed for it shows the bounds; the body is to be filled in.", x.f.region(u.region), u.why))
 		}
+		if calls := x.calls(u); len(calls) > 0 {
+			item.Notes = append(item.Notes, fmt.Sprintf("%s calls %s: the accesses made there are counted with the loop's, but how far they reach is not read: check that they stay within its part.", x.f.region(u.region), strings.Join(calls, ", ")))
+		}
 		if r := x.respect(u); r != "" && !slices.Contains(item.Respect, r) {
 			item.Respect = append(item.Respect, r)
 		}
@@ -38,6 +41,19 @@ func (x *family) describe(item *Item) {
 		names = append(names, m.name)
 	}
 	item.Respect = append(item.Respect, fmt.Sprintf("Every loop that uses %s much follows the distribution, the one that touches it first among them; the threads are bound, one for each CPU, in the order of the nodes.", strings.Join(names, ", ")))
+}
+
+// calls is the functions that the text of a loop calls, four at most.
+func (x *family) calls(u *use) []string {
+	if u.nest == nil {
+		return nil
+	}
+	top := u.nest.par
+	if u.nest.outer {
+		top = u.nest.ser
+	}
+	list := u.nest.file.calls(top)
+	return list[:min(len(list), 4)]
 }
 
 // respect is the dependence of one loop.
@@ -134,7 +150,7 @@ func (x *family) unpad(m *member) {
 func (x *family) nameNotes(item *Item) {
 	for _, m := range x.members {
 		if m.unnamed {
-			item.Notes = append(item.Notes, fmt.Sprintf("The variable behind %s is not known; the text calls it %s.", x.f.groups[m.group].Name, m.name))
+			item.Notes = append(item.Notes, x.f.unknownName(m.group, m.name))
 		}
 		if x.f.p.Objects[m.objects[0]].Kind != profile.Global {
 			item.Notes = append(item.Notes, fmt.Sprintf("The sizes in %s are those of this run: write what the program has them from.", m.dist()))
@@ -346,6 +362,14 @@ func redeclared(m *member) string {
 	return fmt.Sprintf("__typeof__(%s%s) (*%s)%s = %s;", first, strings.Repeat("[0]", len(m.shape.Dims)), first, rows.String(), m.memory())
 }
 
+// stands says which loop a skeleton stands for.
+func (x *family) stands(u *use) string {
+	if u.lost {
+		return "the loop of " + x.f.region(u.region) + ", whose source is not found here"
+	}
+	return "the loop of " + x.f.region(u.region)
+}
+
 // skeletonC is the bounds for a loop whose source is not understood.
 func (x *family) skeletonC(u *use, m *member) string {
 	var b lines
@@ -353,6 +377,7 @@ func (x *family) skeletonC(u *use, m *member) string {
 	p := strings.ToLower(axisName[u.axis])
 	names := newNames("", p, strings.ToLower(axisName[max(s, 0)]))
 	extent := func(axis int) int64 { return m.layout.extent[axis] }
+	b.add("/* %s */", x.stands(u))
 	if !u.inside {
 		b.add("#pragma omp parallel")
 	}

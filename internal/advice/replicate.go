@@ -81,8 +81,8 @@ func (f *finder) replicateText(item *Item, g int) {
 	}
 	name, named := f.variable(g)
 	if !named {
-		item.Notes = append(item.Notes, fmt.Sprintf("The variable behind %s is not known; the text calls it data.", f.groups[g].Name))
 		name = "data"
+		item.Notes = append(item.Notes, f.unknownName(g, name))
 	}
 	for i := range f.p.Regions {
 		r := &f.p.Regions[i]

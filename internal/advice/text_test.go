@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestSkeletonTeam(t *testing.T) {
 		{"gone.c", "", 1, true},
 	} {
 		for _, axes := range [][]int{{0, 1}, {0}} {
-			f := &finder{p: &profile.Profile{Regions: []profile.Region{{File: c.file, Line: c.line}}}, files: make(map[string]*file)}
+			f := &finder{p: &profile.Profile{Regions: []profile.Region{{Name: fmt.Sprintf("%s:%d (f)", c.file, c.line), File: c.file, Line: c.line}}}, files: make(map[string]*file)}
 			f.opt.Read = func(name string) []byte {
 				if name == "gone.c" {
 					return nil
@@ -59,6 +60,9 @@ func TestSkeletonTeam(t *testing.T) {
 			text := x.skeletonC(u, m)
 			if strings.HasSuffix(c.file, "f90") {
 				text = x.skeletonFortran(u, m)
+			}
+			if lost := strings.Contains(text, fmt.Sprintf("%s:%d (f), whose source is not found", c.file, c.line)); lost != (c.code == "") {
+				t.Errorf("%s:\n%s", c.file, text)
 			}
 			if got := strings.Contains(text, "omp parallel"); got != c.parallel || !got && !strings.Contains(text, "omp barrier") {
 				t.Errorf("%s\n%s", c.code, text)
