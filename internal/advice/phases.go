@@ -28,15 +28,16 @@ type family struct {
 
 // member is one group of objects, an array.
 type member struct {
-	group   int
-	name    string // variable; made up where it is not known
-	unnamed bool
-	flat    bool // it is indexed by hand, as rows of one long array
-	shape   shape.Shape
-	layout  *layout
-	padded  bool
-	loss    float64
-	objects []int
+	group    int
+	name     string // variable; made up where it is not known
+	unnamed  bool
+	flat     bool // it is indexed by hand, as rows of one long array
+	shape    shape.Shape
+	layout   *layout
+	padded   bool
+	unpadded string // why it is not, where that would save something
+	loss     float64
+	objects  []int
 }
 
 // use is what a loop of a family does.
@@ -184,8 +185,8 @@ func (f *finder) family(g int) *family {
 		return cmp.Or(cmp.Compare(r.File, q.File), cmp.Compare(r.Line, q.Line))
 	})
 	for _, m := range x.members {
-		if m.padded && (x.language() != C || m.unnamed) {
-			x.unpad(m) // the array cannot be declared anew over its name
+		if why := x.notPadded(m); m.padded && why != "" {
+			x.unpad(m, why)
 		}
 	}
 	for _, u := range x.loops {

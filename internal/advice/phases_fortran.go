@@ -21,15 +21,43 @@ func (x *family) declareFortran(item *Item) {
 	declarations.WriteString("  ! the module has: use numaopt\n")
 	for _, m := range x.members {
 		name := m.name
+		if m.padded {
+			begin = append(begin, x.paddedFortran(m))
+			fmt.Fprintf(&declarations, "! %[1]s has the attribute pointer, and no bounds: %[1]s(%[2]s)\n", name, colons(len(m.shape.Dims)))
+			continue
+		}
 		begin = append(begin, fmt.Sprintf("  %[1]s = %[2]s\n  refused = numaopt_distribute_to(c_loc(%[3]s), %[1]s%%bytes, %[1]s, report)\n",
 			m.dist(), x.constructor(m, "_c_size_t", fmt.Sprint(m.layout.elem)), name))
 		fmt.Fprintf(&declarations, "! %s gets the attribute target\n", name)
 	}
 	item.Changes = append(item.Changes, Change{Where: "in a module of " + path.Base(x.where()), Text: declarations.String()})
-	const uses = "block\n  use numaopt\n  use, intrinsic :: iso_c_binding\n  type(numaopt_report) :: report\n  integer(c_int) :: refused\n"
-	item.Changes = append(item.Changes, x.made(begin, func(text string) string { return uses + text + "end block\n" })...)
+	item.Changes = append(item.Changes, x.made(begin, func(text string) string {
+		uses := "block\n  use numaopt\n  use, intrinsic :: iso_c_binding\n  type(numaopt_report) :: report\n"
+		if strings.Contains(text, "refused") {
+			uses += "  integer(c_int) :: refused\n"
+		}
+		return uses + text + "end block\n"
+	})...)
 	x.nameNotes(item)
 	item.Notes = append(item.Notes, "Indices are taken to begin at 1: those of an array with another lower bound are to be shifted.")
+}
+
+// colons is the bounds of a pointer of n dimensions.
+func colons(n int) string { return strings.TrimSuffix(strings.Repeat(":, ", n), ", ") }
+
+// paddedFortran makes m a pointer to the part of longer rows that it is.
+func (x *family) paddedFortran(m *member) string {
+	last := m.layout.axes[len(m.layout.axes)-1]
+	var rows, part []string
+	for i, n := range m.shape.Dims {
+		row, all := fmt.Sprintf("%d_c_size_t", n), ":"
+		if i == last {
+			row, all = fmt.Sprintf("%s%%padded(%d)", m.dist(), last+1), fmt.Sprintf(":%d", n)
+		}
+		rows, part = append([]string{row}, rows...), append([]string{all}, part...)
+	}
+	return fmt.Sprintf("  %[1]s = %[2]s\n  call c_f_pointer(numaopt_alloc(%[1]s, report), %[3]s, [%[4]s])\n  %[3]s => %[3]s(%[5]s)\n",
+		m.dist(), x.constructor(m, "_c_size_t", fmt.Sprint(m.layout.elem)), m.name, strings.Join(rows, ", "), strings.Join(part, ", "))
 }
 
 // loopFortran is a loop in Fortran that follows the distribution.

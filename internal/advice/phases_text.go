@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"numaopt/internal/profile"
+	"numaopt/internal/shape"
+	"numaopt/internal/units"
 )
 
 // dist is the name of the variable that holds m's distribution.
@@ -140,10 +142,30 @@ func (x *family) scope() string {
 	return "static "
 }
 
-// unpad takes the layout of m as it is: C++ has no arrays of variable rows.
-func (x *family) unpad(m *member) {
+// notPadded says why m cannot lie in memory with longer rows; "" if it can: in C it is
+// declared anew over its name, in Fortran it becomes a pointer.
+func (x *family) notPadded(m *member) string {
+	o := &x.f.p.Objects[m.objects[0]]
+	switch language := x.language(); {
+	case m.unnamed:
+		return "its variable is not known"
+	case language == CXX:
+		return "C++ has no arrays of variable rows"
+	case language == Fortran && m.shape.Source == shape.Inferred:
+		return "its bounds are not known"
+	case language == Fortran && o.Kind == profile.Global && (strings.HasSuffix(o.Symbol, ")") || strings.HasPrefix(o.Name, "/")):
+		return "a COMMON block gives its members their places; in a module it could be a pointer to padded memory"
+	}
+	return ""
+}
+
+// unpad takes the layout of m as it is.
+func (x *family) unpad(m *member, why string) {
+	padded := m.loss
 	m.layout = &layout{nodes: m.layout.nodes, elem: m.layout.elem, extent: m.layout.extent, padded: m.layout.extent, axes: m.layout.axes}
 	m.loss, m.padded = m.layout.loss(int64(x.f.p.Objects[m.objects[0]].Head)), false
+	m.unpadded = fmt.Sprintf("%s keeps its layout, although parts of whole pages would leave %s of its accesses remote at the parts' borders instead of %s: %s.",
+		m.name, units.FormatPercent(100*padded), units.FormatPercent(100*m.loss), why)
 }
 
 // nameNotes says which arrays have no name that the source would know.
@@ -155,7 +177,13 @@ func (x *family) nameNotes(item *Item) {
 		if x.f.p.Objects[m.objects[0]].Kind != profile.Global {
 			item.Notes = append(item.Notes, fmt.Sprintf("The sizes in %s are those of this run: write what the program has them from.", m.dist()))
 		}
-		if m.padded {
+		if m.unpadded != "" {
+			item.Notes = append(item.Notes, m.unpadded)
+		}
+		switch {
+		case m.padded && x.language() == Fortran:
+			item.Notes = append(item.Notes, fmt.Sprintf("%[1]s becomes a pointer to a part of longer rows, instead of what ALLOCATE or its declaration gives it, and its uses stay as they are; but a procedure that it is passed to must declare it with (%[2]s), or it is copied.", m.name, colons(len(m.shape.Dims))))
+		case m.padded:
 			item.Notes = append(item.Notes, fmt.Sprintf("Rows of %[1]s are longer, %[1]s_dist.padded[1] indices: the text declares it anew in each block, over the same name, and every other use must do so.", m.name))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"numaopt/internal/ident"
 	"numaopt/internal/profile"
+	"numaopt/internal/shape"
 )
 
 // A text takes the place of its loop, and of nothing else in its lines.
@@ -123,5 +124,35 @@ func TestMade(t *testing.T) {
 	want := "before g is first used, as at the start of main<G>; after a.c:2, where u is allocated<U>; as soon as w is allocated (a.c:9) and before its memory is touched<W>"
 	if s := strings.Join(got, "; "); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
+	}
+}
+
+// TestNotPadded: which arrays cannot have longer rows, and why.
+func TestNotPadded(t *testing.T) {
+	for _, c := range []struct {
+		file, symbol string
+		source       shape.Source
+		unnamed      bool
+		want         string
+	}{
+		{"a.c", "a", shape.Declared, false, ""},
+		{"a.c", "", shape.Inferred, true, "its variable is not known"},
+		{"a.cpp", "a", shape.Declared, false, "C++ has no arrays of variable rows"},
+		{"a.f90", "__m_MOD_a", shape.Declared, false, ""},
+		{"a.f90", "", shape.Allocated, false, ""},
+		{"a.f90", "", shape.Inferred, false, "its bounds are not known"},
+		{"a.f90", "flds_(a)", shape.Declared, false, "a COMMON block gives its members their places"},
+	} {
+		object := profile.Object{Kind: profile.Global, Symbol: c.symbol}
+		x := &family{f: &finder{p: &profile.Profile{Objects: []profile.Object{object}, Regions: []profile.Region{{File: c.file}}}}, loops: []*use{{}}}
+		m := &member{name: "a", unnamed: c.unnamed, shape: shape.Shape{Source: c.source}, objects: []int{0},
+			layout: newLayout([]int64{126, 126}, 512, []int{0, 1}, 4), padded: true}
+		got := x.notPadded(m)
+		if got != c.want && (c.want == "" || !strings.HasPrefix(got, c.want)) {
+			t.Errorf("%+v: %q", c, got)
+		}
+		if x.unpad(m, "because"); m.padded || !strings.HasSuffix(m.unpadded, ": because.") {
+			t.Errorf("%+v: %q", c, m.unpadded)
+		}
 	}
 }
