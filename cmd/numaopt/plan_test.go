@@ -150,7 +150,7 @@ func TestPlanAdvice(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "The plan alone leaves 48.3 %") || !strings.Contains(out, "A copy a node of table") || strings.Contains(out, "numaopt-plan") {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
 	}
-	for _, want := range []string{"with the source changed as plan --advice prints: 0.0 % predicted\n", "change of the source  remote  saves  for", "replicate"} {
+	for _, want := range []string{"with the source changed as plan --advice prints: 3.3 % predicted\n", "change of the source  remote  saves  for", "replicate"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("stderr has no %q:\n%s", want, errs)
 		}
@@ -164,8 +164,9 @@ func TestPlanAdvice(t *testing.T) {
 		Automatic float64 `json:"remote_dram_pct_automatic"`
 		Source    float64 `json:"remote_dram_pct_source_change"`
 		Advice    []struct{ Kind string }
+		Notes     []string
 	}
-	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Automatic < 48 || a.Source > 1 || len(a.Advice) != 1 || a.Advice[0].Kind != "replicate" {
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Automatic < 48 || a.Source > 4 || len(a.Advice) != 1 || a.Advice[0].Kind != "replicate" || a.Notes == nil {
 		t.Errorf("%v, %+v in\n%s", err, a, out)
 	}
 	if _, err := plan.ReadFile(file); err != nil {

@@ -182,7 +182,8 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 		items = append(items, find()...)
 	}
 	across, notes := f.blockwise()
-	items, a.Notes = append(items, across...), slices.Concat(a.Notes, notes, f.mixed(), f.several())
+	items = append(items, across...)
+	a.Notes = append(a.Notes, slices.Concat(notes, f.mixed(), f.several())...)
 	a.add(items, r.After, opt.MinSave)
 	return a, nil
 }
