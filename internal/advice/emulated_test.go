@@ -361,3 +361,24 @@ func TestBlockwise(t *testing.T) {
 		})
 	}
 }
+
+// What the main thread fills on its stack, no plan places; filled in parallel, as the
+// advice says, the program counts what was predicted.
+func TestInitialise(t *testing.T) {
+	x := program{compiler: "gcc", source: filepath.Join("testdata", "on-stack.c"), machine: "4x2"}
+	x.source, _ = filepath.Abs(x.source)
+	p, out := x.emulate(t)
+	_, a := advise(t, p)
+	item := a.only(t, Initialise)
+	x.flags = []string{"-DEACH"}
+	q, changed := x.emulate(t)
+	if changed != out {
+		t.Errorf("plain %q, changed %q", out, changed)
+	}
+	r, _ := advise(t, q)
+	counted := r.Before.RemotePct()
+	t.Logf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
+	if math.Abs(counted-item.Remote) > 3 || a.Automatic < 50 {
+		t.Errorf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
+	}
+}
