@@ -45,11 +45,14 @@ func (f *finder) blockwise() (items []Item, notes []string) {
 			}
 			text := fmt.Sprintf("%s uses %s all-to-all: %d in %d of these accesses (%.1f points of all) are remote wherever its pages are and whoever takes which chunk.",
 				loop, name, f.n-1, f.n, 100*s.remote/f.known)
-			if wide {
-				text += fmt.Sprintf(" It fetches each cache line %.0f times. If it is a transposition, it would fetch each once in strips of a line (%d bytes) of its parallel loop, innermost, and %.1f points would be left; that is not printed, as %s.",
-					s.count/s.once, f.line(), 100*s.remote*s.after/s.count/f.known, why)
-			} else {
+			switch {
+			case !wide:
 				text += " Each of its lines is fetched about once, so that none of the changes known here helps; fewer transpositions would."
+			case n == nil:
+				text += fmt.Sprintf(" It fetches each cache line %.0f times. If it is a transposition, it would fetch each once in strips of a line (%d bytes) of its parallel loop, innermost, and %.1f points would be left; that is not printed: %s.",
+					s.count/s.once, f.line(), 100*s.remote*s.after/s.count/f.known, why)
+			default:
+				text += fmt.Sprintf(" It fetches each cache line %.0f times, and no order is known that would fetch it once: %s.", s.count/s.once, why)
 			}
 			notes = append(notes, text)
 			continue

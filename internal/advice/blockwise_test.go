@@ -3,6 +3,10 @@ package advice
 import (
 	"strings"
 	"testing"
+
+	"numaopt/internal/planner"
+	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/shape"
 )
 
 // TestStrips: which loops go in strips of their fastest dimension.
@@ -26,5 +30,33 @@ func TestStrips(t *testing.T) {
 	f := parse("a.c", "#pragma omp parallel for lastprivate(s)\nfor (int i = 0; i < n; i++)\nfor (j = 0; j < n; j++)\n s = a[j][i];\n")
 	if got := (&nest{file: f, par: f.loops[0]}).strips("a"); !strings.Contains(got, "lastprivate") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestSpread: what no placement helps is said with its reason.
+func TestSpread(t *testing.T) {
+	const gather = "#pragma omp parallel for\nfor (int i = 0; i < n; i++)\nfor (int k = 0; k < n; k++) s[i] += table[x[k]];\n"
+	for source, want := range map[string]string{
+		"":     "that is not printed: work.c cannot be read",
+		gather: "no order is known that would fetch it once: i does not run along the fastest subscript of table",
+	} {
+		p := profiletest.Draw(2, 1, "table global: "+times(8, "0!64 900 900"))
+		writes(p, 0)
+		p.Objects[0].Symbol = "table"
+		p.Regions[profiletest.Work].Line = 1
+		r, err := planner.Build(p, planner.DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shapes := map[int]shape.Shape{0: {Dims: []int64{4096}, Elem: 8, Source: shape.Declared, Variable: "table"}}
+		a, err := Find(p, r, Options{Planner: planner.DefaultOptions(), Shapes: shapes, MinSave: DefaultMinSave, Read: func(string) []byte {
+			if source == "" {
+				return nil
+			}
+			return []byte(source)
+		}})
+		if err != nil || len(a.Items) > 0 || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], want) {
+			t.Errorf("%v, %s, %q, want %q", err, a.kinds(), a.Notes, want)
+		}
 	}
 }
