@@ -26,8 +26,12 @@ func allocate(text []string, line int) (list []symbol.Array) {
 	if at == nil {
 		return nil
 	}
+	arguments := code[at[1]:]
+	if _, rest, typed := strings.Cut(arguments, "::"); typed {
+		arguments = rest
+	}
 	constants := parameters(text)
-	for _, item := range items(code[at[1]:]) {
+	for _, item := range items(arguments) {
 		name, bounds, ok := strings.Cut(item, "(")
 		if name = strings.TrimSpace(name); !ok || fortranName.FindString(name) != name {
 			continue // stat=, source=, a component of a structure, a scalar

@@ -157,10 +157,14 @@ func TestAllocate(t *testing.T) {
   allocate(v(nx, 0:ny+1, &  ! two more
     & n), w(NZ), stat=ierr)
   allocate(s%a(nx), q)
+  allocate(real(8) :: x(nz, nx))
 `, "\n")
 	want := []symbol.Array{{Variable: "v", Dims: []int64{0, 82, 36}}, {Variable: "w", Dims: []int64{3}}}
 	if d := cmp.Diff(want, allocate(text, 5)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := allocate(text, 8); len(got) != 1 || got[0].Variable != "x" {
+		t.Errorf("%+v", got)
 	}
 	if got := allocate(text, 7); len(got) != 0 {
 		t.Errorf("%+v", got)
