@@ -74,6 +74,7 @@ func (b *builder) objects() error {
 		home          topo.NodeID
 	}
 	seen := map[same]int{}
+	placed := map[int]int{} // object → pages that the program placed, less those that it did not
 	err = b.a.EachPage(func(i int, r arena.Page) {
 		if r.Number == 0 || r.Thread >= len(b.p.Threads) || r.Home >= len(b.p.Run.Topology.Nodes) || r.Home < -1 {
 			return
@@ -90,11 +91,19 @@ func (b *builder) objects() error {
 		}
 		k := len(b.p.Pages)
 		seen[key], b.pageI[i] = k, k
+		if r.Placed {
+			placed[object]++
+		} else if r.Home >= 0 {
+			placed[object]--
+		}
 		b.p.Pages = append(b.p.Pages, profile.Page{
 			Object: object, Index: index, Home: home, Thread: r.Thread, Region: b.region(r.Region),
 			Place: b.place(arena.Code{VAddr: r.PC, Module: r.Module}), Serial: r.Serial,
 		})
 	})
+	for object, most := range placed {
+		b.p.Objects[object].Placed = most >= 0
+	}
 	return err
 }
 
