@@ -24,6 +24,8 @@ type image struct {
 	constants sections // that the program cannot write
 	got       map[uint64]string
 	imports   imported
+	offers    map[string]bool // functions that other files may call
+	shared    map[string]bool // these, and those that it takes from others
 }
 
 // sections is the contents of sections.
@@ -53,8 +55,22 @@ func Open(m *symbol.Module) (*Binary, error) {
 	return &Binary{module: m, image: code, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}, nil
 }
 
+// Among says which files are loaded with b: the program and its libraries, but for those
+// of the compilers and the system. What b calls in them is read there. others is called
+// when that is needed; each Binary of them should know the same files.
+func (b *Binary) Among(others func() []*Binary) { b.others = others }
+
+// IsPlain reports whether the file at path is a library of the compilers or the system,
+// whose functions do for one thread what they do for another.
+func IsPlain(path string) bool { return isPlain(path) }
+
 func imageOf(e *elf.File) (image, error) {
-	c := image{got: importsOf(e), imports: importedBy(e)}
+	c := image{got: importsOf(e), imports: importedBy(e), offers: map[string]bool{}, shared: map[string]bool{}}
+	symbols, _ := e.DynamicSymbols()
+	for _, s := range symbols {
+		c.shared[s.Name] = true
+		c.offers[s.Name] = s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC
+	}
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_PROGBITS || s.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE) != elf.SHF_ALLOC {
 			continue

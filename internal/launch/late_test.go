@@ -29,7 +29,7 @@ func TestLoadedLater(t *testing.T) {
 		opt := options(t, "4x2", "/bin/sh")
 		opt.Environ = environ
 		judged = nil
-		opt.Permutable = func(path string, _ uint64) error {
+		opt.Permutable = func(path string, _ []string, _ uint64) error {
 			judged = append(judged, path)
 			return refuse
 		}

@@ -215,7 +215,7 @@ func (r *resolver) sound(file *symbol.Module, l *plan.Loop, c calls, ra uint64) 
 	if r.permutable == nil {
 		return fmt.Errorf("%s was rebuilt, and what its code does with the thread number is known of the profiled one alone: profile it again", filepath.Base(file.Path()))
 	}
-	return r.permutable(file.Path(), ra)
+	return r.permutable(file.Path(), r.files.closure(), ra)
 }
 
 // known reports whether a call is at a loop of the plan that is permuted as l is.
