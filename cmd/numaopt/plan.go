@@ -9,6 +9,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -350,6 +351,10 @@ func summarizePlan(w io.Writer, path string, r *planner.Result, source string) e
 	command := "./app ARGS"
 	if len(r.Plan.From.Command) > 0 {
 		command = quote(r.Plan.From.Command)
+	}
+	if slices.ContainsFunc(r.Plan.Loops, func(l plan.Loop) bool { return l.Schedule != plan.Affine }) {
+		fmt.Fprintf(&b, "with its schedule changed, a loop may find in a node's LLC what the one before left there; the prediction counts that as DRAM accesses. To measure it:\n   numaopt profile -o after.nprof --topology %s --plan %s -- %s && numaopt report after.nprof\n",
+			r.Plan.From.Topology, file, command)
 	}
 	if len(r.Plan.Objects)+len(r.Plan.Loops) == 0 {
 		b.WriteString("nothing to apply: the plan only binds the threads\n")
