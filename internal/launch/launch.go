@@ -107,7 +107,7 @@ func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 	res.Run.PageRanges = mapCount / 4
 	if len(res.Run.Nodes) == 1 {
 		res.OneNode = true
-		res.warn("this machine has one NUMA node: nothing to place, the program runs as it is")
+		res.warn("this machine has one NUMA node: the plan's objects (%d) and loops (%d) are skipped, no thread is bound, and the program runs unchanged", len(p.Objects), len(p.Loops))
 		return res, nil
 	}
 	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{},
