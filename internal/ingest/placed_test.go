@@ -32,7 +32,7 @@ func TestPlacedByProgram(t *testing.T) {
 			switch {
 			case count == 8 && pages == [4]int{8, 8, 8, 8}:
 				at = 9
-			case count >= 31 && at < 9: // the last of those that it had
+			case count >= 24 && at < 9: // the last of those that it had
 				at = n
 			}
 		}

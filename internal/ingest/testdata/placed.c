@@ -20,9 +20,9 @@ static void *moved(void) {
     memset(p, 1, BYTES);
     for (int i = 0; i < PAGES; i++) {
         pages[i] = p + i * PAGE;
-        nodes[i] = 2;
+        nodes[i] = i < PAGES / 4 ? 0 : 2; // where some are
     }
-    if (move_pages(0, PAGES, pages, nodes, status, MPOL_MF_MOVE) || status[5] != 2)
+    if (move_pages(0, PAGES * 3 / 4, pages + PAGES / 4, nodes + PAGES / 4, status, MPOL_MF_MOVE) || status[5] != 2)
         printf("move_pages: status %d\n", status[5]);
     return p;
 }
