@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -20,6 +23,7 @@ import (
 	"numaopt/internal/plan"
 	"numaopt/internal/planner"
 	"numaopt/internal/profile"
+	"numaopt/internal/runfile"
 	"numaopt/internal/symbol"
 	"numaopt/internal/units"
 )
@@ -206,6 +210,7 @@ const quickRows = 500_000
 func refusals(p *profile.Profile) map[int]string {
 	refuse := make(map[int]string)
 	code := make(map[int]judge) // by module
+	set := newCodeSet()
 	for i := range p.Regions {
 		r := &p.Regions[i]
 		if !r.Worksharing() {
@@ -213,7 +218,7 @@ func refusals(p *profile.Profile) map[int]string {
 		}
 		at := r.Site.Module
 		if code[at] == nil {
-			code[at] = profiledCode(&p.Modules[at])
+			code[at] = set.profiled(&p.Modules[at], p.Modules)
 		}
 		refuse[i] = ""
 		if err := code[at](r.Site.Offset); err != nil {
@@ -227,51 +232,83 @@ func refusals(p *profile.Profile) map[int]string {
 // address must stay as it is; nil if it need not.
 type judge func(returns uint64) error
 
-// profiledCode judges calls in the file that m was when it was profiled, if that is
-// still there.
-func profiledCode(m *ident.Module) judge {
+// codeSet is the code of files by their paths; each is read once.
+type codeSet map[string]*bounds.Binary
+
+func newCodeSet() codeSet { return make(codeSet) }
+
+// open reads the file at path; loaded are the files that are loaded with it.
+func (c codeSet) open(path string, loaded []string) (*bounds.Binary, error) {
+	if b := c[path]; b != nil {
+		return b, nil
+	}
+	file, err := symbol.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bounds.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	c[path] = b
+	b.Among(sync.OnceValue(func() (all []*bounds.Binary) {
+		for _, other := range loaded {
+			if bounds.IsPlain(other) || filepath.Base(other) == runfile.Runtime {
+				continue
+			}
+			if o, err := c.open(other, loaded); err == nil {
+				all = append(all, o)
+			}
+		}
+		return all
+	}))
+	return b, nil
+}
+
+// judge says why the loop whose bounds are fetched by the call that returns to an
+// address of the file at path must stay as it is; nil if it need not.
+func (c codeSet) judge(path string, loaded []string, returns uint64) error {
+	b, err := c.open(path, loaded)
+	if err != nil {
+		return err
+	}
+	if v := b.Judge(returns); !v.Permutable {
+		return errors.New(v.Reason)
+	}
+	return nil
+}
+
+// profiled judges calls in the file that m was when it was profiled, if that is still
+// there, as are those of all.
+func (c codeSet) profiled(m *ident.Module, all []ident.Module) judge {
+	if err := still(m); err != nil {
+		return func(uint64) error { return err }
+	}
+	var loaded []string
+	for i := range all {
+		if still(&all[i]) == nil {
+			loaded = append(loaded, all[i].Path)
+		}
+	}
+	return func(returns uint64) error { return c.judge(m.Path, loaded, returns) }
+}
+
+// still says why a file is not what it was when it was profiled.
+func still(m *ident.Module) error {
 	file, err := symbol.Open(m.Path)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("what the code does with the thread number cannot be read: %w", err)
+		return fmt.Errorf("what the code does with the thread number cannot be read: %w", err)
 	case m.BuildID == "":
-		err = fmt.Errorf("nobody knows whether %s is still the file that was profiled: profile it again", m.Path)
+		return fmt.Errorf("nobody knows whether %s is still the file that was profiled: profile it again", m.Path)
 	case file.BuildID() != m.BuildID:
-		err = fmt.Errorf("%s was rebuilt since the profile, so nobody can say what its code did with the thread number: profile it again", m.Path)
-	default:
-		return codeOf(file)
+		return fmt.Errorf("%s was rebuilt since the profile, so nobody can say what its code did with the thread number: profile it again", m.Path)
 	}
-	return func(uint64) error { return err }
+	return nil
 }
 
-// codeOf judges calls in file.
-func codeOf(file *symbol.Module) judge {
-	b, err := bounds.Open(file)
-	return func(returns uint64) error {
-		if err != nil {
-			return err
-		}
-		if v := b.Judge(returns); !v.Permutable {
-			return errors.New(v.Reason)
-		}
-		return nil
-	}
-}
-
-// permutable judges calls in files by their paths; each file is read once.
-func permutable() func(path string, returns uint64) error {
-	code := make(map[string]judge)
-	return func(path string, returns uint64) error {
-		if code[path] == nil {
-			file, err := symbol.Open(path)
-			if err != nil {
-				return err
-			}
-			code[path] = codeOf(file)
-		}
-		return code[path](returns)
-	}
-}
+// permutable judges calls in files by their paths.
+func permutable() func(path string, loaded []string, returns uint64) error { return newCodeSet().judge }
 
 func writePlan(std *stdio, path string, p *plan.Plan) error {
 	if path != "" && path != "-" {
@@ -314,6 +351,10 @@ func summarizePlan(w io.Writer, path string, r *planner.Result, source string) e
 	command := "./app ARGS"
 	if len(r.Plan.From.Command) > 0 {
 		command = quote(r.Plan.From.Command)
+	}
+	if slices.ContainsFunc(r.Plan.Loops, func(l plan.Loop) bool { return l.Schedule != plan.Affine }) {
+		fmt.Fprintf(&b, "with its schedule changed, a loop may find in a node's LLC what the one before left there; the prediction counts that as DRAM accesses. To measure it:\n   numaopt profile -o after.nprof --topology %s --plan %s -- %s && numaopt report after.nprof\n",
+			r.Plan.From.Topology, file, command)
 	}
 	if len(r.Plan.Objects)+len(r.Plan.Loops) == 0 {
 		b.WriteString("nothing to apply: the plan only binds the threads\n")

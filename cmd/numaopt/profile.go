@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -212,6 +213,8 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 	}
 	if opt.affine {
 		p.Warnings = append(p.Warnings, "loops of dynamic and guided schedules ran affine (--affine), as the program does only under a plan that says so: this profile is for plan --affine")
+	} else if slices.ContainsFunc(rec.Run.Loops, func(l runfile.Loop) bool { return l.Schedule == runfile.Affine }) {
+		p.Warnings = append(p.Warnings, "loops that the plan has made affine ran without stealing: who helps whom is up to how busy this machine's CPUs are; what the plan predicts to be stolen comes on top, and numaopt lab counts it")
 	}
 	file, err := keepProfile(opt.out, p)
 	if file == "" {

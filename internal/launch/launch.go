@@ -62,8 +62,9 @@ type Options struct {
 	Summary string   // path for the runtime's JSON; empty is text on stderr
 	// Permutable says why the loop whose bounds are fetched by the call that returns
 	// to an ELF virtual address of a file must stay as it is; nil if it need not.
+	// loaded are the program and the libraries that it is linked to.
 	// Without it loops of rebuilt files keep OpenMP's schedule.
-	Permutable func(path string, returns uint64) error
+	Permutable func(path string, loaded []string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a
 	// quarter; 0 is the kernel's default.
 	MapCount int
@@ -106,7 +107,7 @@ func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 	res.Run.PageRanges = mapCount / 4
 	if len(res.Run.Nodes) == 1 {
 		res.OneNode = true
-		res.warn("this machine has one NUMA node: nothing to place, the program runs as it is")
+		res.warn("this machine has one NUMA node: the plan's objects (%d) and loops (%d) are skipped, no thread is bound, and the program runs unchanged", len(p.Objects), len(p.Loops))
 		return res, nil
 	}
 	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{},
@@ -144,7 +145,7 @@ type resolver struct {
 	hopedLoops map[int]bool
 	bind       string
 	// permutable is Options.Permutable; bounds the calls found so far.
-	permutable func(path string, returns uint64) error
+	permutable func(path string, loaded []string, returns uint64) error
 	bounds     map[string]callsOutcome
 }
 

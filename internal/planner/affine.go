@@ -138,6 +138,24 @@ func (d *demand) steal(list []LoopDecision, groups []group) {
 	}
 }
 
+// uncertainty says between what the prediction of affine loops lies: they are as far
+// as predicted where all threads keep running, and as if any thread took any chunk
+// where none does.
+func (d *demand) uncertainty(r *Result) []string {
+	var more, all uint64
+	for _, x := range r.Loops {
+		if affine(&d.p.Regions[x.Region]) {
+			more += max(x.After, x.Accesses-x.Accesses/uint64(d.n)) - x.After
+			all += x.Accesses
+		}
+	}
+	if all == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("affine loops are predicted for threads that all keep running; from one that is held up others steal. On a busy machine 10 points more were counted, %s of remote accesses are the most it can come to; numaopt lab counts a run with stealing, numaopt profile --plan one without",
+		units.FormatPercent(units.Percent(float64(r.After.Remote+more), float64(r.After.Known))))}
+}
+
 // stolen is the part of the nodes' work that is more than their CPUs' share.
 func (d *demand) stolen(nodes []uint64) (stolen uint64) {
 	fair := slices.Clone(nodes)

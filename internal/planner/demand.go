@@ -332,18 +332,12 @@ const OwnRuntime = "libnumaopt.so"
 func (d *demand) placeable(o *profile.Object) bool {
 	switch o.Kind {
 	case profile.Heap, profile.Mapping:
-		return !o.FileBacked && o.Site >= 0 && len(d.stacks[o.Site]) > 0 && !d.placed(o)
+		return !o.FileBacked && !o.Placed && o.Site >= 0 && len(d.stacks[o.Site]) > 0
 	case profile.Global:
 		name := moduleName(d.p, o.Module)
-		return o.Symbol != "" && name != "" && name != OwnRuntime
+		return !o.Placed && o.Symbol != "" && name != "" && name != OwnRuntime
 	}
 	return false
-}
-
-// placed reports whether the program places o itself, by numaopt.h: its call comes after
-// the runtime's, and wins.
-func (d *demand) placed(o *profile.Object) bool {
-	return o.Site >= 0 && len(d.stacks[o.Site]) > 0 && d.stacks[o.Site][0].Function == "numaopt_alloc"
 }
 
 func sum(v []uint64) uint64 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
@@ -828,13 +827,15 @@ func TestPlacedByProgram(t *testing.T) {
 	if got := placement(build(t, p, DefaultOptions()).Plan); got == "" {
 		t.Fatal("nothing to place")
 	}
-	site := &p.Sites[p.Objects[len(p.Objects)-1].Site]
-	site.Frames[0].Inlined = []ident.Location{{Function: "numaopt_alloc", File: "place.c", Line: 289}}
+	p.Objects[len(p.Objects)-1].Placed = true
 	r := build(t, p, DefaultOptions())
 	if got := placement(r.Plan); got != "" {
 		t.Errorf("placed: %s", got)
 	}
-	if !strings.Contains(strings.Join(r.Plan.Notes, "; "), "numaopt_alloc") {
+	if x := r.Decisions[0]; x.Place != OwnPlace || x.After != x.Before || x.Before == 0 || r.After.Remote != r.Before.Remote {
+		t.Errorf("%+v, remote %d -> %d", x, r.Before.Remote, r.After.Remote)
+	}
+	if !strings.Contains(strings.Join(r.Plan.Notes, "; "), "places itself") {
 		t.Errorf("no note: %q", r.Plan.Notes)
 	}
 }

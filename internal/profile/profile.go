@@ -100,6 +100,10 @@ type Object struct {
 	// FileBacked is true for a Mapping of a file: its pages are the page cache's,
 	// on the node of whoever first read them, and no plan places them.
 	FileBacked bool `json:"file_backed,omitempty"`
+	// Placed is true where the program itself chose the nodes of half of the pages or
+	// more, by mbind, set_mempolicy, move_pages or numaopt.h: its call comes after a
+	// plan's, and wins.
+	Placed bool `json:"placed,omitempty"`
 	// Module, Symbol, File and Offset name a Global (Module also an Image).
 	Module int    `json:"module"` // -1 is none
 	Symbol string `json:"symbol,omitempty"`

@@ -191,6 +191,9 @@ func (b *builder) objects() []Object {
 		if o.Bytes == 0 {
 			o.Bytes = o.TouchedBytes
 		}
+		for _, k := range b.groups[i].Objects {
+			o.Placed = o.Placed || b.p.Objects[k].Placed
+		}
 		o.known = pct(b.knownTo[i], t.DRAM.Total())
 		for k := range nodes {
 			o.DRAMByNode = append(o.DRAMByNode, byNode[i*nodes+k].DRAM.Total())

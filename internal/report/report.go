@@ -129,11 +129,13 @@ type Small struct {
 
 // Object is all instances of one allocation site, one symbol, all stacks.
 type Object struct {
-	Name          string `json:"name"`
-	Kind          string `json:"kind"`
-	Bytes         int64  `json:"bytes"`
-	Instances     int    `json:"instances"`
-	TouchedBytes  int64  `json:"touched_bytes"`
+	Name         string `json:"name"`
+	Kind         string `json:"kind"`
+	Bytes        int64  `json:"bytes"`
+	Instances    int    `json:"instances"`
+	TouchedBytes int64  `json:"touched_bytes"`
+	// Placed is true where the program itself chose nodes, so that no plan places it.
+	Placed        bool   `json:"placed,omitempty"`
 	Accesses      uint64 `json:"accesses"`
 	DRAMAccesses  uint64 `json:"dram_accesses"`
 	DRAMPct       Pct    `json:"dram_pct"`
