@@ -311,7 +311,7 @@ func TestDiagonal(t *testing.T) {
 
 // A Fourier transform needs whole lines along either axis: phases cannot cut them.
 func TestWholeLines(t *testing.T) {
-	x := program{compiler: "gcc", source: source("ft"), flags: []string{"-DLOGN=6"}, args: []string{"1"}, machine: "4x2"}
+	x := program{compiler: "gcc", source: source("ft"), args: []string{"1"}, machine: "4x2"}
 	p, _ := x.emulate(t)
 	if _, a := advise(t, p); len(a.Items) > 0 {
 		t.Errorf("%s", printed(t, a))
