@@ -24,6 +24,13 @@ func (t *table) confidence(f, rival *fit) float64 {
 	return 1 - chance
 }
 
+// undecided reports whether all of many pages have been seen and f is still more
+// likely chance, or another period, than not: that is no pattern.
+func (t *table) undecided(f, rival *fit) bool {
+	n := uint64(len(t.page))
+	return n >= manyPages*uint64(len(t.nodes)) && t.samples >= manySamples*n && t.confidence(f, rival) < 0.5
+}
+
 // divergence is Kullback and Leibler's of a share p from a share q < p; 0 if p is
 // not above q.
 func divergence(p, q float64) float64 {
