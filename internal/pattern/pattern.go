@@ -166,7 +166,7 @@ func Find(u Use, strides []int64) Result {
 		return r
 	}
 	best, rival := t.bestFit(strides)
-	if best == nil || best.skill < minSkill || t.undecided(best, rival) {
+	if best == nil || best.skill < minSkill || t.accidental(best) {
 		t.withoutParts(&r)
 		return r
 	}
