@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -46,6 +47,7 @@ func Open(m *symbol.Module) (*Binary, error) {
 		return nil, fmt.Errorf("%s: code for %v cannot be judged, only for x86-64", m.Path(), e.Machine)
 	}
 	b := &Binary{module: m, image: image{got: Imports(e), imports: importedBy(e)}, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
+	b.fortran = closed(e) && !b.imports.embedded && len(b.imports.strange) == 0
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_PROGBITS || s.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE) != elf.SHF_ALLOC {
 			continue
@@ -61,6 +63,16 @@ func Open(m *symbol.Module) (*Binary, error) {
 		}
 	}
 	return b, nil
+}
+
+// closed reports whether no derived type of Fortran has an assignment, a finalizer or
+// I/O of its own, which flang's runtime would call: their tables are called
+// _QMmoduleE.s.type (flang/docs/RuntimeTypeInfo.md).
+func closed(e *elf.File) bool {
+	symbols, err := e.Symbols()
+	return err == nil && !slices.ContainsFunc(symbols, func(s elf.Symbol) bool {
+		return strings.HasPrefix(s.Name, "_Q") && strings.Contains(s.Name, "E.s.")
+	})
 }
 
 // Imports returns the names of the functions and variables whose addresses the
