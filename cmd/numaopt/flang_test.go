@@ -46,9 +46,9 @@ func TestFlang(t *testing.T) {
 				t.Errorf("%s, want %s", said, x.plan)
 			}
 			if !strings.Contains(was, "checksum") {
-			t.Errorf("printed %q", was)
-		}
-		if is, _ := do("profile", "-o", after, "--topology", x.topology, "--plan", plan, "--", app); is != was {
+				t.Errorf("printed %q", was)
+			}
+			if is, _ := do("profile", "-o", after, "--topology", x.topology, "--plan", plan, "--", app); is != was {
 				t.Errorf("printed %s, with the plan %s", was, is)
 			}
 			do("check", after, "--max-remote", x.most)
