@@ -282,10 +282,14 @@ func TestFlat(t *testing.T) {
 	x.keeps(t, a, item, out)
 }
 
-// The loops of bt go along lines in functions that they call: bounds are printed, and
-// what must be looked at.
+// The loops of bt (that of testdata/programs without its blocks) go along lines in
+// functions that they call: bounds are printed, and what must be looked at.
 func TestBT(t *testing.T) {
-	x := program{compiler: "gcc", source: source("bt"), flags: []string{"-DNY=48", "-DNZ=48"}, args: []string{"2"}, machine: "4x2"}
+	file, err := filepath.Abs(filepath.Join("testdata", "bt.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := program{compiler: "gcc", source: file, flags: []string{"-DNY=48", "-DNZ=48"}, args: []string{"2"}, machine: "4x2"}
 	p, _ := x.emulate(t)
 	_, a := advise(t, p)
 	item := a.only(t, Phases)
@@ -309,7 +313,7 @@ func TestDiagonal(t *testing.T) {
 
 // A Fourier transform needs whole lines along either axis: phases cannot cut them.
 func TestWholeLines(t *testing.T) {
-	x := program{compiler: "gcc", source: source("ft"), flags: []string{"-DLOGN=6"}, args: []string{"1"}, machine: "4x2"}
+	x := program{compiler: "gcc", source: source("ft"), args: []string{"1"}, machine: "4x2"}
 	p, _ := x.emulate(t)
 	if _, a := advise(t, p); len(a.Items) > 0 {
 		t.Errorf("%s", printed(t, a))

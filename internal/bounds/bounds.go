@@ -211,4 +211,8 @@ type Binary struct {
 	mu     sync.Mutex
 	bodies map[uint64]*body // by the function's address
 	bounds map[uint64]bool  // calls for the thread number that reach bounds alone
+
+	// fortran is whether flang's runtime, which is linked statically, calls none of the
+	// program's procedures but those that it is given the address of.
+	fortran bool
 }

@@ -52,7 +52,9 @@ func Open(m *symbol.Module) (*Binary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Path(), err)
 	}
-	return &Binary{module: m, image: code, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}, nil
+	b := &Binary{module: m, image: code, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
+	b.fortran = closed(e) && !b.imports.embedded && len(b.imports.strange) == 0
+	return b, nil
 }
 
 // Among says which files are loaded with b: the program and its libraries, but for those
@@ -86,6 +88,16 @@ func imageOf(e *elf.File) (image, error) {
 		}
 	}
 	return c, nil
+}
+
+// closed reports whether no derived type of Fortran has an assignment, a finalizer or
+// I/O of its own, which flang's runtime would call: their tables are called
+// _QMmoduleE.s.type (flang/docs/RuntimeTypeInfo.md).
+func closed(e *elf.File) bool {
+	symbols, err := e.Symbols()
+	return err == nil && !slices.ContainsFunc(symbols, func(s elf.Symbol) bool {
+		return strings.HasPrefix(s.Name, "_Q") && strings.Contains(s.Name, "E.s.")
+	})
 }
 
 // CallsOf returns the return addresses, ascending, of the calls of functions of these

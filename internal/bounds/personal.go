@@ -321,10 +321,10 @@ func (b *Binary) elsewhere(name string) (list []routine) {
 	return list
 }
 
-// ofRuntime reports whether a function is the OpenMP runtime's. One that is in this
-// file is the program's own, whatever its name, unless the runtime is in it too.
+// ofRuntime reports whether a function is the OpenMP runtime's or flang's. One that is
+// in this file is the program's own, whatever its name, unless the runtime is in it too.
 func (b *Binary) ofRuntime(name string) bool {
-	return runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
+	return b.fortran && strings.HasPrefix(name, "_FortranA") || runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
 }
 
 func isRel(a x86asm.Arg) bool { _, ok := a.(x86asm.Rel); return ok }

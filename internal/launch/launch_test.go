@@ -568,7 +568,7 @@ func TestRegionsOf(t *testing.T) {
 	if _, err := RegionsOf([]string{app}, os.Environ(), []string{"main", "sweep"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), `"sweep": there are grid.c:29 (main)`) {
 		t.Errorf("unknown name: %v", err)
 	}
-	if _, err := RegionsOf([]string{"sh"}, os.Environ(), []string{"main"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), "no OpenMP loops") {
+	if _, err := RegionsOf([]string{"sh"}, os.Environ(), []string{"main"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), "no OpenMP regions") {
 		t.Errorf("a program without loops: %v", err)
 	}
 }

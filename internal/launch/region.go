@@ -47,7 +47,7 @@ func regions(paths, names []string, table *symbol.Table) ([]FuncOffset, error) {
 	}
 	for i, ok := range found {
 		if !ok {
-			return nil, fmt.Errorf("no parallel loop is called %q: %s", names[i], listed(have))
+			return nil, fmt.Errorf("no parallel region is called %q: %s; a region is counted whole, not one loop in it", names[i], listed(have))
 		}
 	}
 	return out, nil
@@ -91,7 +91,7 @@ func listed(have []string) string {
 	sort.Strings(have)
 	switch {
 	case len(have) == 0:
-		return "the program has no OpenMP loops"
+		return "the program has no OpenMP regions"
 	case len(have) > mostListed:
 		return fmt.Sprintf("there are %s and %d more", strings.Join(have[:mostListed], ", "), len(have)-mostListed)
 	}

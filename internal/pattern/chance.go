@@ -11,17 +11,29 @@ import (
 // Royall, Statistical Evidence, 1997, §1.4), times the number of choices that the
 // fit had against chance: orders of the nodes, and borders.
 func (t *table) confidence(f, rival *fit) float64 {
+	chance := t.byChance(f)
+	if rival != nil {
+		chance = max(chance, math.Exp(min(0, -t.weight*(f.likelihood-rival.likelihood))))
+	}
+	return 1 - chance
+}
+
+// byChance bounds the probability that pages whose nodes have no order look like f.
+func (t *table) byChance(f *fit) float64 {
 	k := float64(len(t.nodes))
 	orders, _ := math.Lgamma(k + 1)
 	choices := orders + (k-1)*math.Log(float64(len(t.page)))
 	if f.square != nil { // at most as many orders in each row, and twice the borders
 		choices = k*orders + 2*(k-1)*math.Log(float64(len(t.page)))
 	}
-	chance := math.Exp(min(0, choices-t.weight*f.likelihood))
-	if rival != nil {
-		chance = max(chance, math.Exp(min(0, -t.weight*(f.likelihood-rival.likelihood))))
-	}
-	return 1 - chance
+	return math.Exp(min(0, choices-t.weight*f.likelihood))
+}
+
+// accidental reports whether all of many pages have been seen and still f is likelier
+// chance than not.
+func (t *table) accidental(f *fit) bool {
+	n := uint64(len(t.page))
+	return n >= manyPages*uint64(len(t.nodes)) && t.samples >= manySamples*n && t.byChance(f) > 0.5
 }
 
 // divergence is Kullback and Leibler's of a share p from a share q < p; 0 if p is

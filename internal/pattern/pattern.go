@@ -87,6 +87,11 @@ const (
 	// minConfidence is the least confidence of a pattern that more samples would
 	// make surer.
 	minConfidence = 0.95
+	// manySamples is the samples a page from which on more of them say nothing new.
+	manySamples = 4
+	// manyPages is the pages for each node with which a pattern is surer than chance;
+	// small objects are called what they look like, whatever their confidence.
+	manyPages = 8
 )
 
 // Part is the bytes [From, To) of each period, which Node uses.
@@ -161,7 +166,7 @@ func Find(u Use, strides []int64) Result {
 		return r
 	}
 	best, rival := t.bestFit(strides)
-	if best == nil || best.skill < minSkill {
+	if best == nil || best.skill < minSkill || t.accidental(best) {
 		t.withoutParts(&r)
 		return r
 	}
@@ -176,8 +181,7 @@ func Find(u Use, strides []int64) Result {
 	r.Explains = best.explains
 	r.Confidence = t.confidence(best, rival)
 	r.Kind = best.kind(t, strides)
-	// Once pages have several samples each, more of them say nothing new.
-	if t.samples < 4*uint64(len(t.page)) && r.Confidence < minConfidence {
+	if t.samples < manySamples*uint64(len(t.page)) && r.Confidence < minConfidence {
 		return Result{Kind: NotEnough, Explains: math.NaN(), Confidence: math.NaN(), Samples: t.samples, Need: 2 * t.samples}
 	}
 	return r

@@ -219,7 +219,12 @@ func TestDemangle(t *testing.T) {
 		{"sweep._omp_fn.0.constprop.0", "sweep"},
 		{"init.part.0", "init"},
 		{"main.omp_outlined_debug__.3", "main"},
-		{"_QQmain..omp_par.1", "_QQmain"},
+		{"_QQmain..omp_par.1", "MAIN__"},
+		{"_QMflowPsweep..omp_par", "flow::sweep"},
+		{"_QMflowEu", "flow::u"},
+		{"_QMflowSpartFouterPinner", "flow::part::outer::inner"},
+		{"_QPsub", "sub"},
+		{"_QMflowE.s.t", "_QMflowE.s.t"}, // the compiler's own
 		{".omp_outlined.", ".omp_outlined."},
 		{"plain", "plain"},
 		{"", ""},
