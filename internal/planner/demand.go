@@ -53,6 +53,9 @@ type demand struct {
 	// page.
 	dealt []uint64
 	luck  [classify.Different + 1][]uint64
+	// tossed is the pages that handed-out work touches first, see dynamic.go: how much
+	// of that work each node does.
+	tossed map[int][]uint64
 }
 
 // table is accesses by page of the profile.
@@ -61,7 +64,7 @@ type table struct {
 	// are; base is the part of use that no schedule moves.
 	use, base []uint64
 	// stay[page] is the accesses that are local where the page is left to first
-	// touch: use of its home and, for what is chance, drift, see dynamic.go.
+	// touch: homeUse and, for what is chance, drift, see dynamic.go.
 	stay  []uint64
 	drift []int64
 }
@@ -206,6 +209,7 @@ type cell struct {
 	home        int // -1 is not known
 	use         []uint64
 	all, stay   uint64 // stay: local where it is left at home
+	tossed      bool   // another node may touch it first in the next run
 }
 
 // remote is the remote accesses with the cell on node; -1 leaves it at home. A
@@ -253,6 +257,13 @@ func (d *demand) split(groups []group, best bool) Split {
 			}
 		}
 		s.Known += c.all
+		if w := d.tossed[i]; w != nil && at[i] < 0 && shared[i] == nil {
+			s.Remote += c.remote(-1)
+			for n := range w {
+				s.Load[n] += share(c.all, w[n], sum(w))
+			}
+			continue
+		}
 		if nodes := shared[i]; nodes != nil {
 			s.Remote += c.all - mean(c.use, nodes)
 			for _, n := range nodes {

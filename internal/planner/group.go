@@ -138,7 +138,7 @@ func (d *demand) own(o int, s span, number func(index int) (page, pages int)) []
 		if pg.Index < s.first || pg.Index >= s.end {
 			continue
 		}
-		c := cell{profile: i, home: d.home[i], use: d.page(i), stay: d.stay[i]}
+		c := cell{profile: i, home: d.home[i], use: d.page(i), stay: d.stay[i], tossed: d.tossed[i] != nil}
 		c.all = sum(c.use)
 		c.page, c.pages = number(pg.Index)
 		list = append(list, c)

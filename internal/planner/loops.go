@@ -268,7 +268,7 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 			x.Before += count
 		}
 		if !moves {
-			x.After += d.farFrom(from, r.Page, count, where, shared)
+			x.After += d.farStill(r, count, where, shared)
 			continue
 		}
 		for part := range d.loops.pieces(g, r) {
@@ -292,6 +292,19 @@ func (d *demand) countAgain(x *LoopDecision, to []int, g int, r *profile.Row, wh
 	}
 }
 
+// farStill is farFrom for row r of work that no schedule moves. What is handed out
+// stays with the pages that it touches first.
+func (d *demand) farStill(r *profile.Row, count uint64, where []int, shared map[int][]int) uint64 {
+	from, home := int(d.p.Threads[r.Thread].Node), int(d.p.Pages[r.Page].Home)
+	if where[r.Page] >= 0 || shared[r.Page] != nil || d.tossed[r.Page] == nil || d.chance.Repeats(r) == 1 {
+		return d.farFrom(from, r.Page, count, where, shared)
+	}
+	if from == home {
+		return 0
+	}
+	return count
+}
+
 // farFrom is how many of count accesses from a node to a page are remote, with the
 // pages where places says.
 func (d *demand) farFrom(node, page int, count uint64, where []int, shared map[int][]int) uint64 {
@@ -302,6 +315,9 @@ func (d *demand) farFrom(node, page int, count uint64, where []int, shared map[i
 		return count
 	}
 	home := where[page]
+	if w := d.tossed[page]; home < 0 && w != nil {
+		return count - share(count, w[node], sum(w))
+	}
 	if home < 0 {
 		home = d.home[page]
 	}

@@ -649,7 +649,7 @@ func TestMerge(t *testing.T) {
 func TestSchedulesAndChance(t *testing.T) {
 	s := lu(4, 2, 400)
 	pool := s.loop("pool", func(r *profile.Region) {
-		*r = profile.Region{Kind: profile.Function, Name: "serial in pool", Function: "pool", Code: r.Code, Site: ident.Code{Module: -1}}
+		*r = profile.Region{Kind: profile.Function, Name: "serial in pool", Function: "pool", Thread: "consume", Code: r.Code, Site: ident.Code{Module: -1}}
 	})
 	w := s.array("w", 256)
 	first := slices.IndexFunc(s.Pages, func(g profile.Page) bool { return g.Object == w })

@@ -763,7 +763,7 @@ func TestManyLoops(t *testing.T) {
 		}
 	}
 	r := build(t, p, DefaultOptions())
-	if got := strings.Join(r.Warnings, "\n"); !strings.HasPrefix(got, "loops loop ") || !strings.Contains(got, " more hand out their work") {
+	if got := strings.Join(r.Warnings, "\n"); !strings.HasPrefix(got, "loop ") || !strings.Contains(got, " more hand out their work") {
 		t.Errorf("warnings %q", got)
 	}
 }

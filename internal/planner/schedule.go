@@ -537,7 +537,7 @@ func (d *demand) arrange(list []schedule) {
 		}
 		for i, h := range d.home {
 			if h >= 0 {
-				t.stay[i] = uint64(max(0, int64(t.use[i*d.n+h])+t.drift[i]))
+				t.stay[i] = uint64(max(0, int64(d.homeUse(i, h, d.of(t.use, i)))+t.drift[i]))
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 			home = n
 		}
 	}
-	remote = all - uint64(min(int64(all), max(0, int64(s.use[home])+d.drift[x.page])))
+	remote = all - uint64(min(int64(all), max(0, int64(d.homeUse(x.page, home, s.use))+d.drift[x.page])))
 	if !x.flexible {
 		return home, remote
 	}
