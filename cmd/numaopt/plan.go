@@ -388,14 +388,14 @@ func explainLoops(w io.Writer, r *planner.Result) {
 	t := explanation(w, 2, 4, "loop", "share", "before", "after", "schedule", "because")
 	rest := 0
 	for _, l := range r.Loops {
-		if l.Schedule == "static" && units.Percent(float64(l.Accesses), float64(r.Before.Known)) < explainFrom {
+		if (l.Schedule == "static" || l.Schedule == planner.AsItIs) && units.Percent(float64(l.Accesses), float64(r.Before.Known)) < explainFrom {
 			rest++
 			continue
 		}
 		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses+l.Again), l.Schedule, l.Reason})
 	}
 	t.Render()
-	explainRest(w, rest, "left static")
+	explainRest(w, rest, "left as they are")
 }
 
 // explainRest counts what has no line of its own.

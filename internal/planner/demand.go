@@ -56,6 +56,10 @@ type demand struct {
 	// tossed is the pages that handed-out work touches first, see dynamic.go: how much
 	// of that work each node does.
 	tossed map[int][]uint64
+	// dealtFirst is by page whether handed-out work touched it first, hands how much of
+	// such work each node does, by part.
+	dealtFirst []bool
+	hands      map[classify.Part][]uint64
 }
 
 // table is accesses by page of the profile.
@@ -156,9 +160,10 @@ func (d *demand) count(in []bool, allLevels bool) {
 		if wide(r) {
 			beyond = count
 		}
+		repeats := d.chance.Repeats(r)
 		if !d.counts(r) {
 			if !moving.add(r, 0, beyond) {
-				d.wide[r.Page*d.n+node] += beyond
+				d.wide[r.Page*d.n+node] += dealt.beyond(r, beyond, repeats)
 			}
 			continue
 		}
@@ -166,7 +171,7 @@ func (d *demand) count(in []bool, allLevels bool) {
 			d.known += count
 		}
 		same := count
-		if repeats := d.chance.Repeats(r); repeats < 1 {
+		if repeats < 1 {
 			sure := uint64(repeats * float64(count))
 			dealt.add(r, node, count-sure)
 			count = sure
@@ -180,7 +185,7 @@ func (d *demand) count(in []bool, allLevels bool) {
 		if moving.add(r, count, beyond) {
 			continue
 		}
-		d.wide[r.Page*d.n+node] += beyond
+		d.wide[r.Page*d.n+node] += dealt.beyond(r, beyond, repeats)
 		d.expected.base[r.Page*d.n+node] += count
 		if d.same != d.expected {
 			d.same.base[r.Page*d.n+node] += count

@@ -41,11 +41,11 @@ type dealt struct {
 	pages      map[pagePart]uint64
 	nodes      map[classify.Part][]uint64
 	local, all map[partHome]uint64
-	follows    []bool // by page: such work touched it first
+	wide       map[pagePart]uint64
 }
 
 func newDealt(d *demand) *dealt {
-	return &dealt{d, map[pagePart]uint64{}, map[classify.Part][]uint64{}, map[partHome]uint64{}, map[partHome]uint64{}, make([]bool, len(d.p.Pages))}
+	return &dealt{d, map[pagePart]uint64{}, map[classify.Part][]uint64{}, map[partHome]uint64{}, map[partHome]uint64{}, map[pagePart]uint64{}}
 }
 
 func (c *dealt) keys(at pagePart) (classify.Part, partHome) {
@@ -69,6 +69,17 @@ func (c *dealt) add(r *profile.Row, node int, count uint64) {
 	}
 	c.d.dealt[r.Region] += count
 	c.d.luck[c.d.chance.Evidence(r.Region)][r.Page] += count
+}
+
+// beyond notes what is chance of count accesses of r that leave a core's own caches,
+// and returns the rest.
+func (c *dealt) beyond(r *profile.Row, count uint64, repeats float64) (sure uint64) {
+	if repeats == 1 || count == 0 {
+		return count
+	}
+	sure = uint64(repeats * float64(count))
+	c.wide[pagePart{r.Page, r.Region}] += count - sure
+	return sure
 }
 
 // even makes the nodes' use of a group equal where it differs by no more than it
@@ -108,10 +119,10 @@ func (c *dealt) spread() {
 			even(nodes, c.d.chance.Chunks[part])
 		}
 	}
-	c.d.tossed = make(map[int][]uint64)
+	c.d.tossed, c.d.dealtFirst, c.d.hands = make(map[int][]uint64), make([]bool, len(c.d.p.Pages)), c.nodes
 	for i := range c.d.p.Pages {
 		part, is := c.d.chance.FirstTouch(i)
-		if c.follows[i] = is; is && c.nodes[part] != nil && c.d.chance.Evidence(part.Region) != classify.Guessed {
+		if c.d.dealtFirst[i] = is; is && c.nodes[part] != nil && c.d.chance.Evidence(part.Region) != classify.Guessed {
 			c.d.tossed[i] = c.nodes[part]
 		}
 	}
@@ -119,6 +130,13 @@ func (c *dealt) spread() {
 		c.divide(c.d.expected, at, count)
 		if c.d.same != c.d.expected && c.d.chance.Evidence(at.region) != classify.Guessed {
 			c.divide(c.d.same, at, count)
+		}
+	}
+	for at, count := range c.wide {
+		part, _ := c.keys(at)
+		nodes, use := c.nodes[part], c.d.of(c.d.wide, at.page)
+		for n, w := range nodes {
+			use[n] += share(count, w, sum(nodes))
 		}
 	}
 }
@@ -141,7 +159,7 @@ func (c *dealt) divide(t *table, at pagePart, count uint64) {
 	}
 	use[most] += rest
 	// Affine loops' pages followed them in this run only.
-	if h.home >= 0 && c.follows[at.page] && c.d.p.Regions[at.region].Schedule != profile.Affine {
+	if h.home >= 0 && c.d.dealtFirst[at.page] && c.d.p.Regions[at.region].Schedule != profile.Affine {
 		t.drift[at.page] += int64(share(count, c.local[h], c.all[h])) - int64(c.d.homeUse(at.page, h.home, use)-before)
 	}
 }
@@ -299,11 +317,7 @@ func (d *demand) dealtWork(r *Result) []string {
 	}
 	const luck = "which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value"
 	known := regions[classify.Known]
-	loops := "%s hands out its work dynamically"
-	if len(known) > 1 {
-		loops = "%s hand out their work dynamically"
-	}
-	add(classify.Known, fmt.Sprintf(loops, d.regionNames(known)), luck)
+	add(classify.Known, fmt.Sprintf("OpenMP hands out the work of %s at run time", d.regionNames(known)), luck)
 	add(classify.Different, fmt.Sprintf("other threads did the work of %s in each of the profiled runs", d.regionNames(regions[classify.Different])), luck)
 	add(classify.Guessed, fmt.Sprintf("the work of %s looks handed out at run time, as by a thread pool", d.regionNames(regions[classify.Guessed])),
 		fmt.Sprintf("if it is, which thread uses which page is chance, and %s remote is the expected value; if the same threads do the same work in each run: %s; to know, profile a second time and give both profiles to plan",
@@ -345,6 +359,8 @@ func (d *demand) regionName(i int) string {
 	switch {
 	case d.chance.Tasks(i):
 		return "tasks in " + name
+	case d.p.Regions[i].Worksharing() && d.p.Regions[i].Schedule != profile.Affine:
+		return "loop " + name + ", in a team inside a team or beside tasks,"
 	case d.p.Regions[i].Worksharing():
 		return "loop " + name
 	}

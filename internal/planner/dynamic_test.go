@@ -51,8 +51,8 @@ func TestTasks(t *testing.T) {
 		before, after float64 // remote %
 		warning       string
 	}{
-		{"a loop's pages", loop, 1000, "up", "", 37.5, 37.5, "loop k.c:4 (tasks) hands out"},
-		{"tasks outside a region", function, 1000, "up", "", 37.5, 37.5, "tasks in tasks hands out"},
+		{"a loop's pages", loop, 1000, "up", "", 37.5, 37.5, "OpenMP hands out the work of loop k.c:4 (tasks), in a team inside a team or beside tasks, at run time"},
+		{"tasks outside a region", function, 1000, "up", "", 37.5, 37.5, "work of tasks in tasks at"},
 		{"touched by tasks first", loop, 1500, "tasks", plan.XWise, 45, 30, "touches pages first that other work uses (60.0 %"},
 		{"tasks outside a region touch first", function, 1500, "tasks", plan.XWise, 45, 30, "of tasks in tasks touches pages first"},
 		{"too little to give up what follows the work", loop, 500, "tasks", "", 25, 25, "(33.3 %"},

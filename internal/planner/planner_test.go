@@ -525,7 +525,7 @@ func TestDynamicLoop(t *testing.T) {
 		p.Regions[profiletest.Work].Dynamic = dynamic
 		r := build(t, p, DefaultOptions())
 		notes := strings.Join(r.Plan.Notes, "\n")
-		if got := strings.Contains(notes, "hands out its work dynamically"); got != dynamic {
+		if got := strings.Contains(notes, "OpenMP hands out the work of"); got != dynamic {
 			t.Errorf("dynamic %v: notes\n%s", dynamic, notes)
 		}
 		if after := r.After.RemotePct(); dynamic && (after < 70 || after > 80) || !dynamic && after > 1 {
@@ -763,7 +763,7 @@ func TestManyLoops(t *testing.T) {
 		}
 	}
 	r := build(t, p, DefaultOptions())
-	if got := strings.Join(r.Warnings, "\n"); !strings.HasPrefix(got, "loop ") || !strings.Contains(got, " more hand out their work") {
+	if got := strings.Join(r.Warnings, "\n"); !strings.HasPrefix(got, "OpenMP hands out the work of loop ") || !strings.Contains(got, " more at run time") {
 		t.Errorf("warnings %q", got)
 	}
 }

@@ -458,6 +458,12 @@ func (s *search) real(x *state, g int, loss uint64) bool {
 	return 2*saved >= int64(loss)
 }
 
+// tooLittle reports whether saving this many remote accesses is not worth permuting
+// group g.
+func (s *search) tooLittle(g int, saves uint64) bool {
+	return float64(saves) < max(s.d.worth(), s.d.opt.ScheduleGain*float64(s.d.loops.groups[g].all))
+}
+
 // near is the accesses to page k that leave a core's own caches and find it on
 // their node, with chunks run where to says and the page where place says.
 func (s *search) near(k int, to [][]int) int64 {
@@ -487,7 +493,7 @@ func (s *search) prune(x *state) *state {
 		if x.choice[g].static() {
 			continue
 		}
-		if loss := s.loss(x, g); float64(loss) < max(s.d.worth(), s.d.opt.ScheduleGain*float64(all(g))) || !s.real(x, g, loss) {
+		if loss := s.loss(x, g); s.tooLittle(g, loss) || !s.real(x, g, loss) {
 			x = s.with(x, g, schedule{})
 		}
 	}
