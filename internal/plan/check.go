@@ -201,6 +201,11 @@ func (e *Entry) check(nodes int) error {
 	if err := e.Place.Check(nodes); err != nil {
 		return fmt.Errorf("place: %w", err)
 	}
+	if e.Otherwise != nil {
+		if err := e.Otherwise.Check(nodes); err != nil {
+			return fmt.Errorf("otherwise: %w", err)
+		}
+	}
 	return e.Predict.check()
 }
 

@@ -32,6 +32,8 @@ type demand struct {
 	// schedules is by group of loops; nil is static everywhere.
 	schedules []schedule
 	verdict   []string // by group of loops: why its schedule is what it is
+	// otherwise is the places of the best plan without schedules; nil where that is it.
+	otherwise map[unitName]plan.Distribution
 	// home is where each page is if it is left to first touch; -1 is not known.
 	home []int
 	// whole and far are the accesses to each page as profiled, and the remote ones.

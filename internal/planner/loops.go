@@ -44,6 +44,7 @@ func (d *demand) scheduled(r *Result) ([]group, dropped) {
 	if choice == nil {
 		return groups, drop
 	}
+	d.otherwise = placesOf(groups)
 	groups = nil // large profiles need the memory; it is soon made again
 	d.arrange(choice)
 	groups, drop = d.solve()
@@ -57,6 +58,7 @@ func (d *demand) scheduled(r *Result) ([]group, dropped) {
 				d.points(uint64(max(0, gain))), d.opt.MinSchedule, d.verdict[g])
 		}
 	}
+	d.otherwise = nil
 	d.arrange(nil)
 	return d.solve()
 }
