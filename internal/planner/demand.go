@@ -46,6 +46,7 @@ type demand struct {
 	byObject [][]int
 	stacks   [][]plan.Frame // by site, as a plan names it
 	canHold  []bool         // node has memory
+	slit     *distances     // nil: all remote nodes are equally far
 	known    uint64         // accesses to pages with a known home
 	// grain is how many units all of these count for one access: 1, or more where
 	// accesses are divided among nodes.
@@ -73,6 +74,18 @@ type table struct {
 	// touch: homeUse and, for what is chance, drift, see dynamic.go.
 	stay  []uint64
 	drift []int64
+	// weighed is true where use and stay count accesses by what they cost, see
+	// distances; all is then by page what use was before.
+	weighed bool
+	all     []uint64
+}
+
+// total is the accesses to page i of n nodes.
+func (t *table) total(i, n int) uint64 {
+	if t.weighed {
+		return t.all[i]
+	}
+	return sum(t.use[i*n : (i+1)*n])
 }
 
 // newTable is a table without accesses; arrange makes its use and stay.
@@ -100,6 +113,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	for _, node := range p.Run.Topology.Nodes {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}
+	d.slit = newDistances(p.Run.Topology)
 	for i := range p.Sites {
 		d.stacks = append(d.stacks, d.stack(i))
 	}
@@ -257,7 +271,7 @@ func (d *demand) split(groups []group, best bool) Split {
 		if c.home < 0 {
 			continue
 		}
-		c.all = sum(c.use)
+		c.all = d.total(i, d.n)
 		if best && d.placeable(&d.p.Objects[d.p.Pages[i].Object]) {
 			if n := d.best(c.use, c.home); c.remote(n) < c.remote(-1) {
 				at[i] = n

@@ -207,6 +207,10 @@ func (d *demand) choice() {
 		}
 		d.arrange(nil)
 	}
+	if d.slit != nil {
+		d.chosen = &table{base: slices.Clone(d.chosen.base), drift: slices.Clone(d.chosen.drift), weighed: true}
+		d.arrange(nil)
+	}
 	d.table = d.chosen
 }
 
@@ -276,6 +280,7 @@ func (d *demand) predict(groups []group) {
 		for i := range cells {
 			c := &cells[i]
 			c.use, c.stay = d.page(c.profile), d.stay[c.profile]
+			c.all = d.total(c.profile, d.n)
 		}
 	}
 	for i := range groups {

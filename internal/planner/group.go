@@ -139,7 +139,7 @@ func (d *demand) own(o int, s span, number func(index int) (page, pages int)) []
 			continue
 		}
 		c := cell{profile: i, home: d.home[i], use: d.page(i), stay: d.stay[i], tossed: d.tossed[i] != nil}
-		c.all = sum(c.use)
+		c.all = d.total(i, d.n)
 		c.page, c.pages = number(pg.Index)
 		list = append(list, c)
 	}

@@ -37,8 +37,9 @@
 // A prediction re-evaluates the profile's own table: pages that the plan places
 // count from where the runtime will put them, all others from the home that
 // they had in the profiled run. Work that is handed out while the program runs uses
-// a page as it uses all allocations of its call stack, see dynamic.go. Every hop to
-// a remote node costs the same.
+// a page as it uses all allocations of its call stack, see dynamic.go. It counts
+// accesses; pages and schedules are chosen by what accesses cost where some remote nodes
+// are farther than others (distance.go).
 //
 // # Limits
 //

@@ -542,6 +542,13 @@ func (d *demand) arrange(list []schedule) {
 			f := &d.flows[i]
 			t.use[int(f.page)*d.n+to[f.group][f.slot]] += d.loops.made(f, to[f.group])
 		}
+		if t.weighed {
+			t.all = make([]uint64, len(d.p.Pages))
+			for i := range t.all {
+				t.all[i] = sum(d.of(t.use, i))
+				d.slit.weigh(d.of(t.use, i))
+			}
+		}
 		for i, h := range d.home {
 			if h >= 0 {
 				t.stay[i] = uint64(max(0, int64(d.homeUse(i, h, d.of(t.use, i)))+t.drift[i]))

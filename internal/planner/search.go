@@ -130,6 +130,7 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 		s.use[to[f.group][f.slot]] += made
 		all += made - f.count
 	}
+	d.slit.weigh(s.use)
 	home = x.home
 	if x.group >= 0 {
 		if n := to[x.group][x.slot]; d.canHold[n] {
@@ -206,7 +207,7 @@ func (s *search) alternate(x *state) *state {
 // count.
 func (s *search) matched(homes []int) []schedule {
 	l := s.d.loops
-	gain := make([][]uint64, len(s.byGroup)) // by slot*n+node: accesses that find their pages there
+	gain := make([][]uint64, len(s.byGroup)) // by slot*n+node: accesses less their cost with the chunk run there
 	for g := range gain {
 		gain[g] = make([]uint64, len(l.node)*l.n)
 	}
@@ -215,7 +216,14 @@ func (s *search) matched(homes []int) []schedule {
 			continue
 		}
 		for _, f := range s.pages[k].flows {
-			gain[f.group][int(f.slot)*l.n+h] += f.count
+			at := gain[f.group][int(f.slot)*l.n:][:l.n]
+			if s.d.slit == nil {
+				at[h] += f.count
+				continue
+			}
+			for n := range at {
+				at[n] += s.d.slit.near(f.count, n, h)
+			}
 		}
 	}
 	choice := make([]schedule, len(gain))
@@ -290,6 +298,7 @@ func (s *search) wanted(to []int, count func(page int, f flow) bool) []int {
 				s.use[to[f.slot]] += f.count
 			}
 		}
+		s.d.slit.weigh(s.use)
 		if n := s.d.best(s.use, slices.Index(s.d.canHold, true)); s.use[n] > 0 {
 			homes[k] = n
 		}
@@ -471,13 +480,27 @@ func (s *search) near(k int, to [][]int) int64 {
 	if home < 0 {
 		return 0
 	}
-	n := s.d.wide[s.pages[k].page*s.d.n+home]
+	n := s.found(s.d.of(s.d.wide, s.pages[k].page), home)
 	for i := range s.pages[k].flows {
-		if f := &s.pages[k].flows[i]; to[f.group][f.slot] == home {
+		f := &s.pages[k].flows[i]
+		if node := to[f.group][f.slot]; node == home {
 			n += f.wide
+		} else if s.d.slit != nil {
+			n += s.d.slit.near(f.wide, node, home)
 		}
 	}
 	return int64(n)
+}
+
+// found is what of use by node finds a page on home, less the cost of the rest.
+func (s *search) found(use []uint64, home int) (n uint64) {
+	if s.d.slit == nil {
+		return use[home]
+	}
+	for from, count := range use {
+		n += s.d.slit.near(count, from, home)
+	}
+	return n
 }
 
 // prune leaves groups static for which permuting saves next to nothing, or only
