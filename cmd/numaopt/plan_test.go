@@ -379,7 +379,7 @@ func TestQuote(t *testing.T) {
 // add accesses.
 func TestExplainShares(t *testing.T) {
 	var b strings.Builder
-	explainObjects(&b, &planner.Result{Before: planner.Split{Known: 100}, After: planner.Split{Known: 160},
+	explainObjects(&b, &planner.Result{Plan: &plan.Plan{}, Before: planner.Split{Known: 100}, After: planner.Split{Known: 160},
 		Decisions: []planner.Decision{{Name: "a", Seen: 100, Profiled: 50, Accesses: 160, After: 40, Best: 40}}})
 	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "100.0 % 50.0 % 25.0 % 25.0 %") {
 		t.Errorf("%s", b.String())

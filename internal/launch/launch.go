@@ -104,7 +104,7 @@ func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 	if mapCount <= 0 {
 		mapCount = defaultMapCount
 	}
-	res.Run.PageRanges = mapCount / 4
+	res.Run.PageRanges, res.Run.PageSize = mapCount/4, uint64(p.PageSize)
 	if len(res.Run.Nodes) == 1 {
 		res.OneNode = true
 		res.warn("this machine has one NUMA node: nothing to place, the program runs as it is")

@@ -27,7 +27,9 @@ type Plan struct {
 	From    From    `yaml:"from"`
 	Predict Predict `yaml:"predicted"`
 	Threads Threads `yaml:"threads"`
-	Objects []Entry `yaml:"objects"`
+	// PageSize is the units that get one node, aligned in memory; 0 is the page.
+	PageSize units.Bytes `yaml:"page-size,omitempty"`
+	Objects  []Entry     `yaml:"objects"`
 	// Loops are those that do not keep OpenMP's schedule; equal groups together.
 	Loops []Loop `yaml:"loops,omitempty"`
 	// Notes are what the planner could not do and why, for the reader.

@@ -48,6 +48,7 @@ type demand struct {
 	canHold  []bool         // node has memory
 	slit     *distances     // nil: all remote nodes are equally far
 	known    uint64         // accesses to pages with a known home
+	unit     int            // pages that get one node
 	// grain is how many units all of these count for one access: 1, or more where
 	// accesses are divided among nodes.
 	grain  uint64
@@ -113,6 +114,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	for _, node := range p.Run.Topology.Nodes {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}
+	d.unit = max(1, opt.PageSize.Pages())
 	d.slit = newDistances(p.Run.Topology)
 	for i := range p.Sites {
 		d.stacks = append(d.stacks, d.stack(i))
@@ -227,6 +229,7 @@ func (d *demand) of(use []uint64, page int) []uint64 {
 type cell struct {
 	profile     int // index in profile.Pages
 	page, pages int
+	first       int // of the unit that gets one node, as page is its middle; page by itself
 	home        int // -1 is not known
 	use         []uint64
 	all, stay   uint64 // stay: local where it is left at home

@@ -407,7 +407,7 @@ func (d *demand) inAccesses(r *Result) {
 	}
 	for i := range r.Decisions {
 		x := &r.Decisions[i]
-		to(&x.Seen, &x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
+		to(&x.Seen, &x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance, &x.Huge, &x.Split)
 	}
 	for i := range r.Loops {
 		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After, &r.Loops[i].Again, &r.Loops[i].Stolen)

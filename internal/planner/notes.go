@@ -240,6 +240,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		x.Serial = d.serialRest(g.cells)
 		d.chanceOf(&x, g.cells)
 		x.After = remoteOf(g.chosen, g, x.Before)
+		x.Huge, x.Split = d.huge(g)
 		for _, o := range g.objects {
 			x.Bytes += units.Bytes(d.p.Objects[o].Bytes)
 		}

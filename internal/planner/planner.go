@@ -133,6 +133,9 @@ type Options struct {
 	// Affine makes the loops affine that ran so in the profile, all of them, if that
 	// saves MinSchedule beside what the plan does otherwise, see affine.go.
 	Affine bool
+	// PageSize is the units that get one node, a power of two (plan.CheckPageSize); 0 is
+	// the page. What schedules are worth is looked for page by page all the same.
+	PageSize units.Bytes
 	// Profile is the checksum of the profile's file, kept in the plan.
 	Profile string
 }
@@ -215,6 +218,9 @@ type Decision struct {
 	Evidence classify.Evidence
 	// Place is what the plan does with it, Reason why.
 	Place, Reason string
+	// Huge is After with pages of 2 MiB, and Split the accesses to such ranges that the
+	// plan cuts, see huge.go. Both are of Options.PageSize 0.
+	Huge, Split uint64
 }
 
 // Build makes the plan. The error is topo.ErrOneNode where the profiled machine
@@ -264,7 +270,7 @@ func planFor(p *profile.Profile, opt Options) (*Result, error) {
 			Again: checksums(opt.Again),
 		},
 		Predict: plan.Predict{RemoteBefore: round(r.Before.RemotePct()), RemoteAfter: round(r.After.RemotePct())},
-		Threads: plan.Threads{Bind: bindOf(p)},
+		Threads: plan.Threads{Bind: bindOf(p)}, PageSize: opt.PageSize,
 		Objects: d.entries(groups),
 		Loops:   append(d.loopEntries(r.Loops), d.affineEntries(r.Loops)...),
 	}
@@ -272,7 +278,7 @@ func planFor(p *profile.Profile, opt Options) (*Result, error) {
 		r.Plan.Predict.PagesOnly = round(r.PagesOnly.RemotePct())
 	}
 	r.Decisions = d.decisions(groups)
-	r.Warnings = d.warnings(r)
+	r.Warnings = append(d.warnings(r), d.splitHuge(r)...)
 	r.Plan.Notes = append(append([]string(nil), r.Warnings...), d.notes(r, groups, drop)...)
 	d.inAccesses(r)
 	if err := r.Plan.Check(); err != nil {
