@@ -40,6 +40,10 @@ type unit struct {
 	after    uint64 // and as predicted
 	all      uint64 // accesses to pages with a known home
 	gain     uint64 // what it saves by the figures it was chosen by
+	// ranges is of a simplified page map how many the best one has, lost the accesses that
+	// it makes remote, see ranges.go.
+	ranges int
+	lost   uint64
 }
 
 func (u *unit) saves() uint64 {

@@ -69,8 +69,8 @@ func (d *demand) search() []schedule {
 	if s == nil {
 		return nil
 	}
-	best := s.run()
-	d.compared(s, best)
+	best, loads := s.evenly(s.run())
+	d.compared(s, best, loads)
 	if best.moved == 0 {
 		return nil
 	}
@@ -78,8 +78,8 @@ func (d *demand) search() []schedule {
 }
 
 // compared notes for each group of loops what the schedules that were tried would
-// cost, each with the pages that the loops use following.
-func (d *demand) compared(s *search, best *state) {
+// cost, each with the pages that the loops use following, and what loads says of them.
+func (d *demand) compared(s *search, best *state, loads map[int]string) {
 	d.verdict = make([]string, len(best.choice))
 	for g, c := range best.choice {
 		if d.loops.groups[g].all == 0 {
@@ -106,8 +106,13 @@ func (d *demand) compared(s *search, best *state) {
 			d.verdict[g] += ", " + o
 		}
 		d.verdict[g] += "; most in it are to " + clean(d.p.Objects[s.mostly(g)].Name)
-		if c.static() {
+		switch says := loads[g]; {
+		case c.static() && says != "":
+			d.verdict[g] = says + ": " + d.verdict[g]
+		case c.static():
 			d.verdict[g] = s.whyStatic(best, g, now, rejected) + ": " + d.verdict[g]
+		case says != "":
+			d.verdict[g] += "; " + says
 		}
 	}
 }

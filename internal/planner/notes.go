@@ -68,6 +68,7 @@ func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
 	if drop.entries > 0 {
 		notes = append(notes, fmt.Sprintf("%s beyond the most that a plan has, %d, left out: %.2f points", count(drop.entries, "entry is", "entries are"), d.opt.MaxEntries, d.points(drop.saves)))
 	}
+	notes = append(notes, d.rangeNotes(groups)...)
 	notes = append(notes, d.hopeless(r)...)
 	notes = append(notes, d.stuckLoops(r)...)
 	return append(notes, d.excluded(groups)...)

@@ -104,6 +104,10 @@ type Options struct {
 	// MinBalance is by how much the controller imbalance (1 is balanced) must
 	// fall for an object to be interleaved that nothing makes more local.
 	MinBalance float64
+	// MaxRanges is how many ranges of memory one object's places may divide it into before
+	// simpler places are preferred, see ranges.go: a quarter of the kernel's default
+	// vm.max_map_count, as the runtime uses.
+	MaxRanges int
 	// MaxEntries bounds the plan, MaxInstances the entries of one call stack
 	// whose allocations have nothing in common.
 	MaxEntries, MaxInstances int
@@ -145,7 +149,7 @@ func DefaultOptions() Options {
 	return Options{
 		MinGain: 0.02, PageGain: 0.02, Tolerance: 0.25, Relative: 1, RunCost: 32, PlaceCost: 64,
 		MinSchedule: 1, ScheduleGain: 0.02,
-		MinDRAM: 1000, MinBalance: 0.1, MaxEntries: 256, MaxInstances: 64,
+		MinDRAM: 1000, MinBalance: 0.1, MaxRanges: 65530 / 4, MaxEntries: 256, MaxInstances: 64,
 	}
 }
 
