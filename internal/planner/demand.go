@@ -229,10 +229,10 @@ func (d *demand) of(use []uint64, page int) []uint64 {
 type cell struct {
 	profile     int // index in profile.Pages
 	page, pages int
-	first       int // of the unit that gets one node, as page is its middle; page by itself
 	home        int // -1 is not known
 	use         []uint64
 	all, stay   uint64 // stay: local where it is left at home
+	back        int32  // pages from the first of the unit that gets one node to page, its middle
 	tossed      bool   // another node may touch it first in the next run
 }
 

@@ -145,8 +145,8 @@ func (d *demand) own(o int, s span, number func(index int) (page, pages int)) []
 		c := cell{profile: i, home: d.home[i], use: d.page(i), stay: d.stay[i], tossed: d.tossed[i] != nil}
 		c.all = d.total(i, d.n)
 		first, middle := unitOf(&d.p.Objects[o], s, pg.Index, d.unit)
-		c.first, _ = number(first)
 		c.page, c.pages = number(middle)
+		c.back = int32(middle - first)
 		list = append(list, c)
 	}
 	return list

@@ -106,7 +106,7 @@ func (d *demand) positions(u *unit) []spot {
 			order = append(order, &u.cells[i])
 		}
 	}
-	index := func(c *cell) int { return position(c.first, c.pages, u.pages) }
+	index := func(c *cell) int { return position(c.page-int(c.back), c.pages, u.pages) }
 	slices.SortStableFunc(order, func(a, b *cell) int { return index(a) - index(b) })
 	var list []spot
 	for _, c := range order {
