@@ -40,6 +40,7 @@ type planOptions struct {
 	shapes  []string // see shape.Parse
 	// barriers says that barriers free the loops of a region from each other.
 	barriers bool
+	pageSize string // "": the page
 	planner  planner.Options
 }
 
@@ -82,6 +83,10 @@ it. It goes to stdout; the plan is then written only with -o FILE. The loops are
 read from the source files that the profile names, and the arrays behind objects
 from the debug information, or --shape.
 
+Pages are placed one by one, and a border between nodes cuts the huge page there into
+small ones. --page-size 2M places in units of huge pages instead, and predicts what that
+loses; --explain says so for each object beforehand, in the column 2M.
+
 Programs that hand out work at run time (thread pools, job queues) use other pages
 from other nodes in each run. Given further profiles, plan measures what repeats and
 places only that; from one profile it has to guess. They must be of other runs of
@@ -120,6 +125,18 @@ one of which most pages have none is warned of.
 			if opt.barriers {
 				opt.planner.Apart = func(int) bool { return true }
 			}
+			if opt.pageSize != "" {
+				size, err := units.ParseBytes(opt.pageSize)
+				if err == nil {
+					err = plan.CheckPageSize(size)
+				}
+				if err != nil {
+					return usagef("--page-size: %v", err)
+				}
+				if size > units.PageSize {
+					opt.planner.PageSize = size
+				}
+			}
 			if g := opt.planner.MinGain; !(g >= 0 && g <= 100) {
 				return usagef("--min-gain %v is not from 0 to 100 points", g)
 			}
@@ -130,6 +147,7 @@ one of which most pages have none is warned of.
 	f.StringVarP(&opt.output, "output", "o", "", "write the plan to `FILE` (default stdout)")
 	f.StringSliceVar(&opt.planner.Only, "only", nil, "plan for these loops or functions only: `NAME` or FILE:LINE, as in the report")
 	f.Float64Var(&opt.planner.MinGain, "min-gain", opt.planner.MinGain, "leave out what saves fewer `POINTS` of the DRAM accesses")
+	f.StringVar(&opt.pageSize, "page-size", "", "give whole units of `SIZE`, aligned in memory, to one node: 2M keeps the kernel's huge pages whole, 64K those of some machines (default 4K)")
 	f.BoolVar(&opt.planner.NoSchedules, "no-schedules", false, "place pages only, and leave all loops as OpenMP makes them")
 	f.BoolVar(&opt.planner.Affine, "affine", false, "hand out the chunks of dynamic and guided loops by node, if that saves enough; takes a profile made with --affine")
 	f.BoolVar(&opt.barriers, "across-barriers", false, "loops of one parallel region may get different schedules where a barrier separates them: no thread keeps data of its own (threadprivate, on its stack, by its number) from one to the next")
@@ -403,7 +421,7 @@ func explanation(w io.Writer, first, last int, header ...any) table.Writer {
 }
 
 func explainObjects(w io.Writer, r *planner.Result) {
-	t := explanation(w, 3, 7, "object", "kind", "size", "share", "before", "after", "best", "placed", "because")
+	t := explanation(w, 3, 8, "object", "kind", "size", "share", "before", "after", "best", "2M", "placed", "because")
 	rest := 0
 	for _, d := range r.Decisions {
 		if d.Place == "" && units.Percent(float64(d.Accesses), float64(r.After.Known)) < explainFrom {
@@ -419,24 +437,33 @@ func explainObjects(w io.Writer, r *planner.Result) {
 			place = "first touch"
 		}
 		t.AppendRow(table.Row{name, d.Kind, d.Bytes, share(d.Accesses, r.After.Known),
-			share(d.Profiled, d.Seen), share(d.After, d.Accesses), share(d.Best, d.Accesses), place, d.Reason})
+			share(d.Profiled, d.Seen), share(d.After, d.Accesses), share(d.Best, d.Accesses), huge(r, &d), place, d.Reason})
 	}
 	t.Render()
 	explainRest(w, rest, "left to first touch")
+}
+
+// huge is what would be remote of an object with huge pages; "-" where the plan is not
+// made page by page.
+func huge(r *planner.Result, d *planner.Decision) string {
+	if r.Plan.PageSize > 0 {
+		return "-"
+	}
+	return share(d.Huge, d.Accesses)
 }
 
 func explainLoops(w io.Writer, r *planner.Result) {
 	t := explanation(w, 2, 4, "loop", "share", "before", "after", "schedule", "because")
 	rest := 0
 	for _, l := range r.Loops {
-		if l.Schedule == "static" && units.Percent(float64(l.Accesses), float64(r.Before.Known)) < explainFrom {
+		if (l.Schedule == "static" || l.Schedule == planner.AsItIs) && units.Percent(float64(l.Accesses), float64(r.Before.Known)) < explainFrom {
 			rest++
 			continue
 		}
 		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses+l.Again), l.Schedule, l.Reason})
 	}
 	t.Render()
-	explainRest(w, rest, "left static")
+	explainRest(w, rest, "left as they are")
 }
 
 // explainRest counts what has no line of its own.

@@ -204,7 +204,7 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 	host, _ := os.Hostname()
 	dir, _ := os.Getwd()
 	p, err := ingest.Emulated(raw, profile.Run{
-		Command: opt.program, Dir: dir, Host: host, Version: version(), Topology: rec.Topology, Bind: opt.bind,
+		Command: opt.program, Dir: dir, Host: host, Version: version(), HugePages: topo.HugePages(os.DirFS("/")), Topology: rec.Topology, Bind: opt.bind,
 		Cache: rec.Cache, Period: opt.period, Plan: opt.plan,
 	})
 	if err != nil {

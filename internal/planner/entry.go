@@ -32,11 +32,54 @@ func (d *demand) entries(groups []group) []plan.Entry {
 	return entries
 }
 
+// unitName is what units of two plans made from one profile are told by: the first
+// object of their group, and which of its allocations they are.
+type unitName struct {
+	object   int
+	instance plan.Instance // zero is all
+}
+
+func (g *group) unitName(u *unit) unitName {
+	name := unitName{object: g.objects[0]}
+	if u.instance != nil {
+		name.instance = *u.instance
+	}
+	return name
+}
+
+// placesOf is where the chosen units of groups are.
+func placesOf(groups []group) map[unitName]plan.Distribution {
+	places := make(map[unitName]plan.Distribution)
+	for i := range groups {
+		for k := range groups[i].chosen {
+			u := &groups[i].chosen[k]
+			places[groups[i].unitName(u)] = u.place
+		}
+	}
+	return places
+}
+
+// otherPlace is Entry.Otherwise of a unit: by the plan without schedules, where that
+// has the same unit.
+func (d *demand) otherPlace(g *group, u *unit) *plan.Distribution {
+	if d.otherwise == nil {
+		return nil
+	}
+	place, ok := d.otherwise[g.unitName(u)]
+	switch {
+	case !ok:
+		return plan.FirstTouch()
+	case place.Equal(u.place):
+		return nil
+	}
+	return &place
+}
+
 func (d *demand) entry(g *group, u *unit) plan.Entry {
 	o := &d.p.Objects[u.objects[0]]
 	e := plan.Entry{
 		Name: d.name(g, u), Kind: string(o.Kind), Bytes: d.bytes(u), Why: d.why(g, u),
-		Stack: g.stack, Instance: u.instance, Place: u.place, Touched: d.touched(u),
+		Stack: g.stack, Instance: u.instance, Place: u.place, Otherwise: d.otherPlace(g, u), Touched: d.touched(u),
 		Predict: plan.Predict{RemoteBefore: pct(d.profiled(u.cells)), RemoteAfter: pct(u.after, u.all)},
 	}
 	if o.Kind == profile.Global {

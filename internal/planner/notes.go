@@ -68,6 +68,7 @@ func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
 	if drop.entries > 0 {
 		notes = append(notes, fmt.Sprintf("%s beyond the most that a plan has, %d, left out: %.2f points", count(drop.entries, "entry is", "entries are"), d.opt.MaxEntries, d.points(drop.saves)))
 	}
+	notes = append(notes, d.rangeNotes(groups)...)
 	notes = append(notes, d.hopeless(r)...)
 	notes = append(notes, d.stuckLoops(r)...)
 	return append(notes, d.excluded(groups)...)
@@ -262,6 +263,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		x.Serial = d.serialRest(g.cells)
 		d.chanceOf(&x, g.cells)
 		x.After = remoteOf(g.chosen, g, x.Before)
+		x.Huge, x.Split = d.huge(g)
 		for _, o := range g.objects {
 			x.Bytes += units.Bytes(d.p.Objects[o].Bytes)
 		}

@@ -70,7 +70,7 @@ func (o *Outcome) Remote(r *profile.Row) (remote uint64) {
 	g, moves := o.moves(r)
 	if !moves {
 		if o.Counts(r) {
-			remote = o.d.farFrom(int(o.d.p.Threads[r.Thread].Node), r.Page, r.Count, o.where, o.shared)
+			remote = o.d.farStill(r, r.Count, o.where, o.shared)
 		}
 		return remote
 	}

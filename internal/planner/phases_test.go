@@ -46,6 +46,30 @@ func crossing(nodes, cpus, n int, else_ func(s *sweeps, o int)) *sweeps {
 	return s
 }
 
+// TestOtherwise: pages that belong to schedules have another place without these.
+func TestOtherwise(t *testing.T) {
+	opt := DefaultOptions()
+	s := crossing(4, 2, 48, nil)
+	with := build(t, s.Profile, opt).Plan
+	opt.NoSchedules = true
+	without := build(t, s.Profile, opt).Plan
+	if len(with.Loops) == 0 || len(with.Objects) != 1 {
+		t.Fatalf("%s; %s", schedules(with), placement(with))
+	}
+	want := plan.FirstTouch()
+	if len(without.Objects) > 0 {
+		want = &without.Objects[0].Place
+	}
+	if got := with.Objects[0].Otherwise; got == nil || !got.Equal(*want) {
+		t.Errorf("otherwise %v, want %v", got, want)
+	}
+	for _, e := range without.Objects {
+		if e.Otherwise != nil {
+			t.Errorf("without schedules: otherwise %v", e.Otherwise)
+		}
+	}
+}
+
 func TestPhases(t *testing.T) {
 	const n = 48
 	for _, c := range []struct {

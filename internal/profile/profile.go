@@ -51,6 +51,9 @@ type Run struct {
 	Cache topo.CacheModel `json:"cache"`
 	// Period is the number of accesses for which one sample stands; 1 is a full trace.
 	Period uint64 `json:"period"`
+	// HugePages is the machine's /sys/kernel/mm/transparent_hugepage/enabled: "always",
+	// "madvise" or "never"; empty is not known, or none.
+	HugePages string `json:"huge_pages,omitempty"`
 	// Plan is the file name of the plan that was in force; empty if none.
 	Plan string `json:"plan,omitempty"`
 	// Complete is false where the program was killed or the recording cut short.

@@ -12,6 +12,7 @@
 //	sys linux|emulated
 //	mark 0|1
 //	page-ranges COUNT
+//	page-size BYTES           units that get one node, by address; absent is 4096
 //	cpu ID NODE               one per rank; rank r is bound to line r mod count
 //	node ORDINAL OSNUMBER
 //	pinned TEXT
@@ -185,8 +186,11 @@ type Run struct {
 	// PageRanges is the most memory areas that placing may add; 0 is the
 	// runtime's own limit.
 	PageRanges int
-	CPUs       []CPU // by rank
-	Nodes      []int // operating system's number of each ordinal
+	// PageSize is the units that placing gives to one node, aligned in memory: a power
+	// of two from the page on; 0 is the page.
+	PageSize uint64
+	CPUs     []CPU // by rank
+	Nodes    []int // operating system's number of each ordinal
 	// Pinned says who binds threads instead of numaopt; empty is numaopt.
 	Pinned  string
 	Only    []FuncOffset

@@ -23,7 +23,7 @@ func machine(r Run) Run {
 // runs are the files of testdata/run, which the tests of runtime-c read, too.
 var runs = map[string]Run{
 	"bind": machine(Run{Mode: Bind, System: Linux, Mark: true}),
-	"pinned": machine(Run{Mode: Apply, System: Linux, PageRanges: 16382, Pinned: "OMP_PROC_BIND=close, OMP_PLACES=cores",
+	"pinned": machine(Run{Mode: Apply, System: Linux, PageRanges: 16382, PageSize: 2 << 20, Pinned: "OMP_PROC_BIND=close, OMP_PLACES=cores",
 		Summary: "/tmp/a summary.json"}),
 	"only": machine(Run{Mode: Bind, System: Linux, Mark: true, Only: []FuncOffset{{"/home/me/my app", 0x1250}, {"/home/me/lib.so", 0x8}}}),
 	"track": machine(Run{Mode: Track, System: Emulated, Modules: []Module{{"", "/home/me/app"}},

@@ -52,6 +52,9 @@ func writeHead(b *bufio.Writer, r Run) {
 	if r.PageRanges > 0 {
 		fmt.Fprintf(b, "page-ranges %d\n", r.PageRanges)
 	}
+	if r.PageSize > 0 {
+		fmt.Fprintf(b, "page-size %d\n", r.PageSize)
+	}
 	for _, c := range r.CPUs {
 		fmt.Fprintf(b, "cpu %d %d\n", c.ID, c.Node)
 	}

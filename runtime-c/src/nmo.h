@@ -195,6 +195,7 @@ struct nmo_run {
     enum nmo_mode mode;
     bool emulated, mark;
     uint64_t page_ranges;
+    uint64_t page_size; /* units that get one node, by address; 0 and 4096 are pages */
     struct nmo_run_cpu *cpus;
     int ncpus;
     int nnodes;

@@ -92,9 +92,21 @@ static int planned_at(struct span *s, uint64_t i) {
     }
 }
 
+/* The page whose node page i gets. With a page size above 4096 it is the middle one
+ * of each unit, aligned in memory, that is the span's own from end to end: the kernel
+ * makes a huge page only of an aligned range of one area (thp_vma_suitable_order), and
+ * mbind cuts areas where its range ends. */
+static uint64_t middle(const struct span *s, uint64_t i) {
+    uint64_t unit = nmo_run.page_size / PAGE, base = s->page / PAGE;
+    if (unit <= 1)
+        return i;
+    uint64_t first = (base + i) & ~(unit - 1);
+    return first < base || first + unit > base + s->pages ? i : first + unit / 2 - base;
+}
+
 /* Node of page i of the span; -1 is left alone. */
 static int node_at(struct span *s, uint64_t i) {
-    int node = planned_at(s, i);
+    int node = planned_at(s, middle(s, i));
     return node < 0 ? node : only_ordinal(node);
 }
 

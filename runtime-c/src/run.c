@@ -310,7 +310,7 @@ static const char *parse_loop(struct parse *p, struct line *line) {
 
 static const char *parse_line(struct parse *p, struct line *line) {
     static const char *const names[] = {"mode", "sys", "mark", "page-ranges", "cpu", "node", "pinned", "only", "summary",
-                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "affine", NULL};
+                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "page-size", "affine", NULL};
     static const char *const modes[] = {"track", "apply", "bind", NULL};
     static const char *const systems[] = {"linux", "emulated", NULL};
     switch (choice(line, names)) {
@@ -330,6 +330,7 @@ static const char *parse_line(struct parse *p, struct line *line) {
     case 13: return parse_runs(p, line, false);
     case 14: return parse_runs(p, line, true);
     case 15: return parse_loop(p, line);
+    case 16: p->run->page_size = number(line); return NULL;
     default: p->run->affine = number(line) != 0; return NULL;
     }
 }
@@ -385,6 +386,8 @@ static const char *check(const struct nmo_run *run) {
         return "no cpu line";
     if (!run->nnodes)
         return "no node line";
+    if (run->page_size & (run->page_size - 1) || run->page_size > 1u << 30)
+        return "the page size is not a power of two up to 1 GiB";
     for (int i = 0; i < run->ncpus; i++)
         if (run->cpus[i].node >= run->nnodes)
             return "a cpu is on a node that was not named";

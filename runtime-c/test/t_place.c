@@ -74,6 +74,19 @@ static void one(const struct setup *s) {
         CHECK(fake.policy[i] == -1, "%s: page %d keeps a policy", s->name, i);
 }
 
+/* Aligned units that are the object's own from end to end get the node of their middle. */
+static void larger_pages(void) {
+    static const struct setup s[] = {
+        {"x-wise on three nodes, units of four", NMO_POLICY_XWISE, 0, "", 0, 8 * PAGE, 0, 1, "00002222", "", 2, 3},
+        {"a unit in part", NMO_POLICY_XWISE, 0, "", 0, 6 * PAGE, 0, 1, "111122", "", 2, 3},
+        {"a page map that changes within units", NMO_POLICY_PAGES, 0, "01112223", 0, 8 * PAGE, 0, 1, "11112222", "", 2, 4},
+    };
+    nmo_run.page_size = 4 * PAGE;
+    for (size_t i = 0; i < sizeof s / sizeof *s; i++)
+        one(&s[i]);
+    nmo_run.page_size = 0;
+}
+
 static void counts_recycled(void) {
     struct nmo_object o = object_of(&table[0]);
     fake_reset(4);
@@ -236,6 +249,7 @@ int main(void) {
         one(&table[i]);
     one_node_for_several();
     counts_recycled();
+    larger_pages();
     few_ranges();
     largest_runs();
     inherited();
