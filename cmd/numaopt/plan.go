@@ -79,7 +79,7 @@ Where pages and schedules leave accesses remote because the source is what it is
 and bounds, by numaopt.h (CGO'12, fig. 13 and 14), with the dependence it must
 respect and the remote percentage it is predicted to leave. Objects that want a copy
 on each node, that share pages, or that are to be initialised in parallel are among
-it. It goes to stdout; the plan is then written only with -o FILE. The loops are
+it, and transpositions that go better by cache lines. It goes to stdout; the plan is then written only with -o FILE. The loops are
 read from the source files that the profile names, and the arrays behind objects
 from the debug information, or --shape.
 

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -170,6 +171,35 @@ func (n *nest) strips(name string) string {
 		}
 		if in := l.inner[0]; words(n.file.code[in.head:in.start], n.par.Var) {
 			return fmt.Sprintf("the bounds of line %d depend on %s", in.Line, n.par.Var)
+		}
+	}
+	in := n.innermost()
+	body := n.file.code[in.start:in.end]
+	if word := leaves.FindString(body); word != "" {
+		return fmt.Sprintf("its body has a %s", strings.ToLower(word))
+	}
+	if name := carried(body); name != "" {
+		return fmt.Sprintf("its body may carry %s from one iteration to the next", name)
+	}
+	return ""
+}
+
+var (
+	maybe      = regexp.MustCompile(`(?i)\b(if|else|case)\b`)
+	leaves     = regexp.MustCompile(`(?i)\b(break|goto|return|exit)\b`)
+	assignment = regexp.MustCompile(`(?:^|[;{}\n(,]|\w[\s*]+|\s)\s*([A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?:[^=]|$)`)
+)
+
+// carried is a scalar that body assigns to but not before it uses it, so that it may
+// have its value from the iteration before; "" if there is none.
+func carried(body string) string {
+	for _, m := range assignment.FindAllStringSubmatchIndex(body, -1) {
+		name := body[m[2]:m[3]]
+		first := regexp.MustCompile(`\b` + name + `\b`).FindStringIndex(body)
+		rest := strings.TrimLeft(body[m[3]:], " \t")
+		value, _, _ := strings.Cut(strings.SplitN(rest, "\n", 2)[0], ";")
+		if first[0] < m[2] || !strings.HasPrefix(rest, "=") || words(value, name) || maybe.MatchString(body[:m[2]]) {
+			return name
 		}
 	}
 	return ""

@@ -12,10 +12,15 @@ import (
 // TestStrips: which loops go in strips of their fastest dimension.
 func TestStrips(t *testing.T) {
 	for body, want := range map[string]string{
-		"for (j = 0; j < n; j++)\n b[i][j] = a[j][i];":     "",
-		"for (j = 0; j < n; j++)\n b[i][j] = a[j][i + 1];": "",
-		"for (j = 0; j < n; j++)\n b[i][j] = a[i][j];":     "i does not run along the fastest subscript of a",
-		"for (j = 0; j < n; j++)\n b[i][j] = a[j][p[i]];":  "i does not run along",
+		"for (j = 0; j < n; j++)\n b[i][j] = a[j][i];":                                 "",
+		"for (j = 0; j < n; j++)\n b[i][j] = a[j][i + 1];":                             "",
+		"for (j = 0; j < n; j++)\n b[i][j] = a[i][j];":                                 "i does not run along the fastest subscript of a",
+		"for (j = 0; j < n; j++)\n b[i][j] = a[j][p[i]];":                              "i does not run along",
+		"for (j = 0; j < n; j++) { if (a[j][i] < 0) break; b[i][j] = a[j][i]; }":       "its body has a break",
+		"for (j = 0; j < n; j++) { b[i][j] = a[j][i] - old; old = a[j][i]; }":          "may carry old",
+		"for (j = 0; j < n; j++) { if (a[j][i] > 0) u = a[j][i]; b[i][j] = u; }":       "may carry u",
+		"for (j = 0; j < n; j++) s += a[j][i];":                                        "may carry s",
+		"for (j = 0; j < n; j++) { double t = a[j][i]; u = t; b[i][j] = t * u == 1; }": "",
 		"b[i] = a[i];": "no loop is inside",
 		"{ s = 0; for (j = 0; j < n; j++)\n s += a[j][i]; }":                "statements beside the loop of line 3",
 		"for (j = i; j < n; j++)\n b[i][j] = a[j][i];":                      "the bounds of line 3 depend on i",

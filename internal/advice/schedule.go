@@ -128,6 +128,9 @@ func (f *finder) schedule(item *Item, i int, l *loop, schedule string, nodes []i
 		item.Notes = append(item.Notes, fmt.Sprintf("%s: %s. Its bounds are those that numaopt_static_inverse, or numaopt_static with another thread's number, give.", f.region(i), why))
 		return
 	}
+	if calls := file.calls(l); len(calls) > 0 {
+		item.Notes = append(item.Notes, fmt.Sprintf("%s calls %s: the accesses made there are counted with the loop's, but dependences between iterations are not looked for in it.", place(r.File, l.Line), strings.Join(calls, ", ")))
+	}
 	inverse := strings.HasPrefix(schedule, string(plan.StaticInverse)) != l.Down
 	text := ""
 	if file.language == Fortran {

@@ -572,3 +572,24 @@ func TestRegionsOf(t *testing.T) {
 		t.Errorf("a program without loops: %v", err)
 	}
 }
+
+// Case means nothing in names of Fortran, but in those of files.
+func TestMatchesLoop(t *testing.T) {
+	for _, c := range []struct {
+		file, name string
+		want       bool
+	}{
+		{"/src/a.f90", "X_SWEEP", true},
+		{"/src/a.f90", "Flow::x_sweep", true},
+		{"/src/a.f90", "sweep", false},
+		{"/src/a.f90", "a.f90:7", true},
+		{"/src/a.F90", "a.f90:7", false},
+		{"/src/a.c", "X_SWEEP", false},
+		{"/src/a.c", "x_sweep", true},
+	} {
+		l := symbol.Loop{Symbol: "__flow_MOD_x_sweep._omp_fn.0", Function: "flow::x_sweep", File: c.file, Line: 7}
+		if got := matchesLoop(l, c.name); got != c.want {
+			t.Errorf("%s in %s: %v", c.name, c.file, got)
+		}
+	}
+}
