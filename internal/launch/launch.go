@@ -185,6 +185,23 @@ func (r *resolver) tooSmall(o *runfile.Object, e *plan.Entry, place plan.Distrib
 	}
 }
 
+// otherMap is Entry.Otherwise as a page map, which the runtime takes up where a sweep has
+// another length than in the plan; nil where that is none of few runs, as interleaving.
+func (r *resolver) otherMap(e *plan.Entry) []runfile.Pages {
+	d, pages := *e.Otherwise, e.Bytes.Pages()
+	if e.Instance != nil {
+		pages *= e.Instance.Count
+	}
+	if d.Policy == plan.Interleave || !d.Places() {
+		return nil
+	}
+	runs := d.Map
+	if d.Policy != plan.Pages {
+		runs = plan.MakeRuns(d.Homes(pages, r.plan.From.Nodes))
+	}
+	return scaleRuns(runs, r.plan.From.Nodes, len(r.res.Run.Nodes))
+}
+
 // object resolves entry i of the plan.
 func (r *resolver) object(i int, e *plan.Entry) {
 	o := runfile.Object{ID: i, Name: e.Name, Kind: runfile.Kind(e.Kind), Rank: -1, Count: 1}
@@ -215,6 +232,9 @@ func (r *resolver) object(i int, e *plan.Entry) {
 		return
 	}
 	r.tooSmall(&o, e, place)
+	if e.Otherwise != nil && !r.unscheduled() && slices.ContainsFunc(r.res.Run.Loops, func(l runfile.Loop) bool { return l.Sweep > 0 }) {
+		o.Otherwise = r.otherMap(e)
+	}
 	r.res.Run.Objects = append(r.res.Run.Objects, o)
 }
 

@@ -66,13 +66,30 @@ func (d *demand) otherPlace(g *group, u *unit) *plan.Distribution {
 		return nil
 	}
 	place, ok := d.otherwise[g.unitName(u)]
-	switch {
-	case !ok:
-		return plan.FirstTouch()
-	case place.Equal(u.place):
+	if !ok {
+		place = d.asTouched(u)
+	}
+	if place.Equal(u.place) {
 		return nil
 	}
 	return &place
+}
+
+// asTouched describes where first touch put the pages of u in the profiled run: what is
+// placed already when a schedule turns out not to hold has to be told where to go.
+func (d *demand) asTouched(u *unit) plan.Distribution {
+	v := unit{objects: u.objects, pages: u.pages, cells: slices.Clone(u.cells)}
+	for i := range v.cells {
+		c := &v.cells[i]
+		if c.home = int(d.p.Pages[c.profile].Home); c.home >= 0 {
+			c.use, c.stay, c.tossed = make([]uint64, d.n), 0, true
+			c.use[c.home] = c.all
+		}
+	}
+	if d.fit(&v); v.place.Policy == "" {
+		return *plan.FirstTouch()
+	}
+	return v.place
 }
 
 func (d *demand) entry(g *group, u *unit) plan.Entry {

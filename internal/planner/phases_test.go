@@ -56,11 +56,11 @@ func TestOtherwise(t *testing.T) {
 	if len(with.Loops) == 0 || len(with.Objects) != 1 {
 		t.Fatalf("%s; %s", schedules(with), placement(with))
 	}
-	want := plan.FirstTouch()
+	want := plan.Distribution{Policy: plan.XWise} // as init touches it
 	if len(without.Objects) > 0 {
-		want = &without.Objects[0].Place
+		want = without.Objects[0].Place
 	}
-	if got := with.Objects[0].Otherwise; got == nil || !got.Equal(*want) {
+	if got := with.Objects[0].Otherwise; got == nil || !got.Equal(want) {
 		t.Errorf("otherwise %v, want %v", got, want)
 	}
 	for _, e := range without.Objects {

@@ -98,6 +98,7 @@ func writeObject(b *bufio.Writer, o Object) {
 	}
 	writeRuns(b, "map", o.ID, o.Map)
 	writeRuns(b, "touched", o.ID, o.Touched)
+	writeRuns(b, "otherwise", o.ID, o.Otherwise)
 }
 
 // writeRuns writes runs over as many lines as they need.

@@ -154,6 +154,10 @@ struct nmo_object {
     struct nmo_runs *map, *touched;
     unsigned nmap, ntouched;
     uint64_t map_pages, touched_pages; /* sums of the counts */
+    struct nmo_runs *other; /* its map where block-exclusive loops turn out to run as OpenMP made them */
+    unsigned nother;        /* 0: the same place */
+    uint64_t other_pages;
+    bool otherwise; /* other is in force */
     /* What was done, see stats.c; atomic counters. */
     uint64_t ordinal; /* allocations of this stack by this rank so far */
     uint64_t instances, pages, touched_seen, on_plan, moved, recycled;
@@ -343,6 +347,8 @@ void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint
  * fork is the parent's to read back and to report. */
 void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset);
 void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
+/* Moves the objects that have another place for loops as OpenMP made them to it. */
+void nmo_place_otherwise(void);
 extern uint64_t nmo_place_ranges;
 
 /* ---- thread.c: ranks, CPUs and regions of threads -------------------------------------- */
