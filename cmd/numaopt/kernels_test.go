@@ -85,7 +85,7 @@ var kernelUses = map[string][]use{
 
 // The shortest runs in which each loop has its part; those that are not here are run as
 // they are.
-var kernelArgs = map[string][]string{"cg": {"14000", "3", "131"}}
+var kernelArgs = map[string][]string{"cg": {"14000", "3", "131"}, "ft": {"3"}}
 
 // TestKernelPatterns holds the report's patterns of every kernel to its source: on
 // machines of two and four nodes, from all accesses and from one in 1000 of them.
