@@ -347,8 +347,9 @@ void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint
  * fork is the parent's to read back and to report. */
 void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset);
 void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
-/* Moves the objects that have another place for loops as OpenMP made them to it. */
-void nmo_place_otherwise(void);
+/* Moves the objects that have another place for loops as OpenMP made them to it, once;
+ * true if there are any. */
+bool nmo_place_otherwise(void);
 extern uint64_t nmo_place_ranges;
 
 /* ---- thread.c: ranks, CPUs and regions of threads -------------------------------------- */

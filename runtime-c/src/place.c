@@ -527,11 +527,11 @@ static void block_anew(const struct nmo_live *live) {
         place_anew(o, live->addr, live->bytes, live->offset, live->ranges);
 }
 
-void nmo_place_otherwise(void) {
+bool nmo_place_otherwise(void) {
     static bool done;
     bool any = false;
     if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
-        return;
+        return false;
     for (int i = 0; i < nmo_run.nobjects; i++) {
         struct nmo_object *o = &nmo_run.objects[i];
         if (!o->nother)
@@ -541,8 +541,9 @@ void nmo_place_otherwise(void) {
         if (o->kind == NMO_GLOBAL && o->placed == nmo_generation)
             place_anew(o, nmo_run.modules[o->module].base + o->vaddr, o->bytes, 0, o->ranges);
     }
-    if (!any)
-        return;
-    nmo_live_each(block_anew);
-    nmo_warn("objects move to where they belong without the plan's schedules", "");
+    if (any) {
+        nmo_live_each(block_anew);
+        nmo_warn("block-exclusive loops run as OpenMP made them, and objects move to where they belong then", "");
+    }
+    return any;
 }
