@@ -46,7 +46,7 @@ func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
 	}
 	for _, r := range p.Rows {
 		if in[r.Region] {
-			r.Page = number[r.Page] - 1
+			r.Page = int32(number[r.Page] - 1)
 			q.Rows = append(q.Rows, r)
 		}
 	}

@@ -237,7 +237,7 @@ func (f *finder) count() {
 	}
 	for i := range f.p.Rows {
 		if r := &f.p.Rows[i]; r.Op == profile.Store {
-			f.stores[[2]int{r.Region, f.of[f.p.Pages[r.Page].Object]}] = true
+			f.stores[[2]int{int(r.Region), f.of[f.p.Pages[r.Page].Object]}] = true
 		}
 	}
 }
@@ -251,7 +251,7 @@ const maxPatterns = 200
 func (f *finder) heaviest() *profile.Profile {
 	type pair struct{ region, group int }
 	weight := make(map[pair]uint64)
-	of := func(r *profile.Row) pair { return pair{r.Region, f.of[f.p.Pages[r.Page].Object]} }
+	of := func(r *profile.Row) pair { return pair{int(r.Region), f.of[f.p.Pages[r.Page].Object]} }
 	f.each(func(r *profile.Row) { weight[of(r)] += r.Count })
 	var order []pair
 	for k := range weight {

@@ -90,7 +90,7 @@ func (f *finder) spreads() (list []spread) {
 	}
 	pages := make([]map[int]bool, len(list))
 	f.each(func(r *profile.Row) {
-		i, ok := at[[2]int{r.Region, f.of[f.p.Pages[r.Page].Object]}]
+		i, ok := at[[2]int{int(r.Region), f.of[f.p.Pages[r.Page].Object]}]
 		if !ok {
 			return
 		}

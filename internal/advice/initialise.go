@@ -25,9 +25,9 @@ func (f *finder) initialise() (items []Item) {
 		}
 		x.use[f.p.Threads[r.Thread].Node] += float64(r.Count)
 		if g := f.of[pg.Object]; loops[g] == nil {
-			loops[g] = map[int]float64{r.Region: float64(r.Count)}
+			loops[g] = map[int]float64{int(r.Region): float64(r.Count)}
 		} else {
-			loops[g][r.Region] += float64(r.Count)
+			loops[g][int(r.Region)] += float64(r.Count)
 		}
 	})
 	saved := make([]float64, len(f.groups))

@@ -133,14 +133,14 @@ func (f *finder) folded(item *Item, i int) {
 	before := make(map[int]float64)
 	f.each(func(r *profile.Row) {
 		o := f.p.Pages[r.Page].Object
-		if r.Region != i || !f.plan.Placeable(o) {
+		if int(r.Region) != i || !f.plan.Placeable(o) {
 			return
 		}
-		if use[r.Page] == nil {
-			use[r.Page] = make([]float64, f.n)
+		if use[int(r.Page)] == nil {
+			use[int(r.Page)] = make([]float64, f.n)
 		}
-		use[r.Page][f.p.Threads[r.Thread].Node] += float64(r.Count)
-		before[r.Page] += float64(f.plan.Remote(r))
+		use[int(r.Page)][f.p.Threads[r.Thread].Node] += float64(r.Count)
+		before[int(r.Page)] += float64(f.plan.Remote(r))
 		item.use(i, f.of[o])
 	})
 	for page, by := range use {
@@ -163,7 +163,7 @@ func (f *finder) mirrors(region int) []int {
 	team := 0
 	rows := f.plan.Profile.Rows
 	for k := range rows {
-		if rows[k].Region == region {
+		if int(rows[k].Region) == region {
 			t := &f.p.Threads[rows[k].Thread]
 			node[t.Rank] = int(t.Node)
 			team = max(team, t.Rank+1)

@@ -36,7 +36,9 @@ type page struct {
 }
 
 // pageOf is the page of r in pages, with r's remote accesses.
-func (f *finder) pageOf(pages map[int]*page, r *profile.Row) *page { return f.pageIn(pages, r.Page, r) }
+func (f *finder) pageOf(pages map[int]*page, r *profile.Row) *page {
+	return f.pageIn(pages, int(r.Page), r)
+}
 
 // pageIn is the same under another number.
 func (f *finder) pageIn(pages map[int]*page, number int, r *profile.Row) *page {

@@ -303,9 +303,9 @@ func (x *family) predict() (item Item) {
 	f.each(func(r *profile.Row) {
 		page := &f.p.Pages[r.Page]
 		g, count, before := f.of[page.Object], float64(r.Count), float64(f.plan.Remote(r))
-		u := x.loop(r.Region)
+		u := x.loop(int(r.Region))
 		i := slices.IndexFunc(x.members, func(m *member) bool { return m.group == g })
-		l := parts[key{r.Region, g}]
+		l := parts[key{int(r.Region), g}]
 		switch {
 		case u == nil && i < 0:
 			return
@@ -314,14 +314,14 @@ func (x *family) predict() (item Item) {
 			// all nodes use it anyway.
 			if l != nil && l.Divides() && len(x.axes) > 1 && l.Kind != pattern.Single {
 				item.saved += before - everywhere*count
-				item.use(r.Region, g)
+				item.use(int(r.Region), g)
 			}
 		case u == nil || l == nil || u.whole:
 			// Code that does not follow the distribution.
 			item.saved += before - everywhere*count
-			item.use(r.Region, g)
+			item.use(int(r.Region), g)
 		default:
-			item.use(r.Region, g)
+			item.use(int(r.Region), g)
 			m := x.members[i]
 			if !within(l, page.Index, f.p.Objects[page.Object].Head, int(f.p.Threads[r.Thread].Node)) {
 				item.saved += before - count // reached into a neighbour's part, as it will

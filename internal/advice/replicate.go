@@ -27,13 +27,13 @@ func (f *finder) replicate() (items []Item) {
 			continue
 		}
 		if r.Op == profile.Store {
-			written[g] = written[g] || !f.border(r.Page)
+			written[g] = written[g] || !f.border(int(r.Page))
 		} else if f.plan.Counts(r) {
 			f.pageOf(pages, r).use[f.plan.Node(r)] += float64(r.Count)
 			if loops[g] == nil {
 				loops[g] = make(map[int]float64)
 			}
-			loops[g][r.Region] += float64(r.Count)
+			loops[g][int(r.Region)] += float64(r.Count)
 		}
 	}
 	for i, x := range pages {

@@ -43,7 +43,7 @@ func (f *finder) neighbours() (items []Item) {
 			frames[at], loops[at] = make(map[int]*page), make(map[int]float64)
 		}
 		f.pageIn(frames[at], g, r).use[f.plan.Node(r)] += float64(r.Count)
-		loops[at][r.Region] += float64(r.Count)
+		loops[at][int(r.Region)] += float64(r.Count)
 	})
 	type pair struct{ a, b int }
 	found := make(map[pair]*Item)
@@ -113,7 +113,7 @@ func (f *finder) slots() (items []Item) {
 			writers[g], loops[g] = make(map[int]bool), make(map[int]float64)
 		}
 		far[g] += float64(f.plan.Remote(r))
-		loops[g][r.Region] += float64(r.Count)
+		loops[g][int(r.Region)] += float64(r.Count)
 		if r.Op == profile.Store {
 			writers[g][int(f.p.Threads[r.Thread].Node)] = true
 		}

@@ -123,7 +123,9 @@ func (c *Chance) Repeats(r *profile.Row) float64 {
 }
 
 // Part is the part that r is of.
-func (c *Chance) Part(r *profile.Row) Part { return Part{r.Region, c.Group[c.p.Pages[r.Page].Object]} }
+func (c *Chance) Part(r *profile.Row) Part {
+	return Part{int(r.Region), c.Group[c.p.Pages[r.Page].Object]}
+}
 
 // Any reports whether anything is chance.
 func (c *Chance) Any() bool { return len(c.repeat) > 0 }

@@ -74,7 +74,7 @@ type regionCell struct {
 
 func cellOf(p *profile.Profile, r *profile.Row) regionCell {
 	x := &p.Pages[r.Page]
-	return regionCell{r.Region, x.Object, pattern.Cell{Page: x.Index, Node: int(p.Threads[r.Thread].Node), Count: r.Count}}
+	return regionCell{int(r.Region), x.Object, pattern.Cell{Page: x.Index, Node: int(p.Threads[r.Thread].Node), Count: r.Count}}
 }
 
 // loopCells collects the rows that matter, by group.
@@ -152,21 +152,21 @@ func inCaches(p *profile.Profile, of []int, finders []*finder) map[int]map[int][
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		g := of[p.Pages[r.Page].Object]
-		if n := left[g][r.Region]; n > 0 {
-			left[g][r.Region] = n - min(n, r.Count)
+		if n := left[g][int(r.Region)]; n > 0 {
+			left[g][int(r.Region)] = n - min(n, r.Count)
 			if n <= r.Count {
 				if all[g] == nil {
 					all[g] = make(map[int][]regionCell)
 				}
-				all[g][r.Region] = nil
+				all[g][int(r.Region)] = nil
 			}
 		}
 	}
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		regions := all[of[p.Pages[r.Page].Object]]
-		if cells, ok := regions[r.Region]; ok {
-			regions[r.Region] = append(cells, cellOf(p, r))
+		if cells, ok := regions[int(r.Region)]; ok {
+			regions[int(r.Region)] = append(cells, cellOf(p, r))
 		}
 	}
 	return all

@@ -133,7 +133,7 @@ func TestInCaches(t *testing.T) {
 	}
 	for page := range p.Pages {
 		for thread := range p.Threads {
-			p.Rows = append(p.Rows, profile.Row{Page: page, Thread: thread, Region: profiletest.Work, Level: profile.LLC, Count: 64 * 64})
+			p.Rows = append(p.Rows, profile.Row{Page: int32(page), Thread: int32(thread), Region: profiletest.Work, Level: profile.LLC, Count: 64 * 64})
 		}
 	}
 	if got := kind(); got != pattern.AllToAll {

@@ -38,7 +38,7 @@ func findTasks(p *profile.Profile) []tasks {
 		case p.Threads[r.Thread].Rank == 0:
 			mains[r.Region] += r.Count
 		case team[r.Thread]:
-			by[[2]int{r.Region, r.Thread}] += r.Count
+			by[[2]int{int(r.Region), int(r.Thread)}] += r.Count
 		}
 	}
 	is := make([]tasks, len(p.Regions))

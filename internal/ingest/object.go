@@ -277,7 +277,7 @@ func (b *builder) rows() error {
 		for level, ops := range sums[at].count {
 			for op, n := range ops {
 				if n > 0 {
-					b.p.Rows = append(b.p.Rows, profile.Row{Page: at.page, Thread: at.thread, Region: at.region, Op: profile.Op(op), Level: profile.Level(level), Count: n, First: first, Last: last})
+					b.p.Rows = append(b.p.Rows, profile.Row{Page: int32(at.page), Thread: int32(at.thread), Region: int32(at.region), Op: profile.Op(op), Level: profile.Level(level), Count: n, First: first, Last: last})
 				}
 			}
 		}

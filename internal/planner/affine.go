@@ -115,12 +115,12 @@ func (d *demand) steal(list []LoopDecision, groups []group) {
 		if !affine(x) {
 			continue
 		}
-		if work[r.Region] == nil {
-			work[r.Region] = make([]uint64, d.n)
+		if work[int(r.Region)] == nil {
+			work[int(r.Region)] = make([]uint64, d.n)
 		}
-		work[r.Region][d.p.Threads[r.Thread].Node] += r.Count
-		if where[r.Page] < 0 && pg.Region == r.Region && pg.Home >= 0 && d.counts(r) {
-			own[r.Region] += r.Count * d.grain / max(1, x.Invocations)
+		work[int(r.Region)][d.p.Threads[r.Thread].Node] += r.Count
+		if where[int(r.Page)] < 0 && pg.Region == int(r.Region) && pg.Home >= 0 && d.counts(r) {
+			own[int(r.Region)] += r.Count * d.grain / max(1, x.Invocations)
 		}
 	}
 	for i := range list {

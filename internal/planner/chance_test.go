@@ -154,7 +154,7 @@ func TestManyLoops(t *testing.T) {
 	}
 	for i := range p.Rows {
 		if r := &p.Rows[i]; r.Region == profiletest.Work {
-			r.Region = len(p.Regions) - loops + i%loops
+			r.Region = int32(len(p.Regions) - loops + i%loops)
 		}
 	}
 	r := build(t, p, DefaultOptions())

@@ -181,7 +181,7 @@ func (d *demand) count(in []bool, allLevels bool) {
 		repeats := d.chance.Repeats(r)
 		if !d.counts(r) {
 			if !moving.add(r, 0, beyond) {
-				d.wide[r.Page*d.n+node] += dealt.beyond(r, beyond, repeats)
+				d.wide[int(r.Page)*d.n+node] += dealt.beyond(r, beyond, repeats)
 			}
 			continue
 		}
@@ -193,23 +193,23 @@ func (d *demand) count(in []bool, allLevels bool) {
 			sure := uint64(repeats * float64(count))
 			dealt.add(r, node, count-sure)
 			count = sure
-			if d.chance.Evidence(r.Region) != classify.Guessed {
+			if d.chance.Evidence(int(r.Region)) != classify.Guessed {
 				same = sure
 			}
 		}
 		if d.same != d.expected && same > count {
-			d.same.base[r.Page*d.n+node] += same - count
+			d.same.base[int(r.Page)*d.n+node] += same - count
 		}
 		if moving.add(r, count, beyond) {
 			continue
 		}
-		d.wide[r.Page*d.n+node] += dealt.beyond(r, beyond, repeats)
-		d.expected.base[r.Page*d.n+node] += count
+		d.wide[int(r.Page)*d.n+node] += dealt.beyond(r, beyond, repeats)
+		d.expected.base[int(r.Page)*d.n+node] += count
 		if d.same != d.expected {
-			d.same.base[r.Page*d.n+node] += count
+			d.same.base[int(r.Page)*d.n+node] += count
 		}
 		if serial(r) {
-			d.serial[r.Page*d.n+node] += count
+			d.serial[int(r.Page)*d.n+node] += count
 		}
 	}
 	dealt.spread()

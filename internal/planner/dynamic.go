@@ -56,7 +56,7 @@ func (c *dealt) keys(at pagePart) (classify.Part, partHome) {
 
 // add notes count accesses of r by a thread of node.
 func (c *dealt) add(r *profile.Row, node int, count uint64) {
-	at := pagePart{r.Page, r.Region}
+	at := pagePart{int(r.Page), int(r.Region)}
 	part, h := c.keys(at)
 	if c.nodes[part] == nil {
 		c.nodes[part] = make([]uint64, c.d.n)
@@ -68,7 +68,7 @@ func (c *dealt) add(r *profile.Row, node int, count uint64) {
 		c.local[h] += count
 	}
 	c.d.dealt[r.Region] += count
-	c.d.luck[c.d.chance.Evidence(r.Region)][r.Page] += count
+	c.d.luck[c.d.chance.Evidence(int(r.Region))][r.Page] += count
 }
 
 // beyond notes what is chance of count accesses of r that leave a core's own caches,
@@ -78,7 +78,7 @@ func (c *dealt) beyond(r *profile.Row, count uint64, repeats float64) (sure uint
 		return count
 	}
 	sure = uint64(repeats * float64(count))
-	c.wide[pagePart{r.Page, r.Region}] += count - sure
+	c.wide[pagePart{int(r.Page), int(r.Region)}] += count - sure
 	return sure
 }
 
@@ -225,7 +225,7 @@ func (d *demand) races() map[int][]int {
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		pg := &d.p.Pages[r.Page]
-		if r.Op == profile.Store && r.Region == pg.Region && pg.Home >= 0 && !pg.Serial &&
+		if r.Op == profile.Store && int(r.Region) == pg.Region && pg.Home >= 0 && !pg.Serial &&
 			d.p.Regions[r.Region].Kind == profile.Loop && !d.p.Regions[r.Region].Dynamic {
 			stores[r.Page] |= 1 << d.p.Threads[r.Thread].Node
 		}

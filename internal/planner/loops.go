@@ -319,7 +319,7 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 			continue
 		}
 		for part := range d.loops.pieces(g, r) {
-			x.After += d.farFrom(to[g][part.slot], r.Page, part.of(count), where, shared)
+			x.After += d.farFrom(to[g][part.slot], int(r.Page), part.of(count), where, shared)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func (d *demand) countAgain(x *LoopDecision, to []int, g int, r *profile.Row, wh
 	for part := range d.loops.pieces(g, r) {
 		if part.from > 0 && d.loops.turned(part.slot, to) {
 			x.Again += again
-			x.After += d.farFrom(to[part.slot], r.Page, again, where, shared)
+			x.After += d.farFrom(to[part.slot], int(r.Page), again, where, shared)
 		}
 	}
 }
@@ -346,16 +346,16 @@ func (d *demand) farStill(r *profile.Row, count uint64, where []int, shared map[
 	from, at := int(d.p.Threads[r.Thread].Node), int(d.p.Pages[r.Page].Home)
 	nodes := d.hands[d.chance.Part(r)]
 	chance := d.chance.Repeats(r) == 0 && nodes != nil
-	placed := where != nil && (where[r.Page] >= 0 || shared[r.Page] != nil)
+	placed := where != nil && (where[r.Page] >= 0 || shared[int(r.Page)] != nil)
 	switch {
-	case chance && shared[r.Page] != nil:
-		return count - share(count, mean(nodes, shared[r.Page]), sum(nodes))
+	case chance && shared[int(r.Page)] != nil:
+		return count - share(count, mean(nodes, shared[int(r.Page)]), sum(nodes))
 	case chance && placed:
 		return count - share(count, nodes[where[r.Page]], sum(nodes))
 	case chance && !d.dealtFirst[r.Page]:
 		return count - share(count, nodes[at], sum(nodes))
 	case !chance && where != nil:
-		return d.farFrom(from, r.Page, count, where, shared)
+		return d.farFrom(from, int(r.Page), count, where, shared)
 	case from == at:
 		return 0
 	}

@@ -72,7 +72,7 @@ func (s *sweeps) touch(loop, t, page int, count uint64) {
 	if g := &s.Pages[page]; g.Home == topo.Unknown {
 		g.Home, g.Thread, g.Region = s.Threads[t].Node, t, loop
 	}
-	s.Rows = append(s.Rows, profile.Row{Page: page, Thread: t, Region: loop, Level: profile.DRAM, Count: count})
+	s.Rows = append(s.Rows, profile.Row{Page: int32(page), Thread: int32(t), Region: int32(loop), Level: profile.DRAM, Count: count})
 }
 
 func (s *sweeps) up(t int) int   { return t }
@@ -246,7 +246,7 @@ func byHand(p *profile.Profile, pl *plan.Plan) (remote uint64) {
 				}
 			}
 		}
-		if runner(row.Region, row.Thread) != home {
+		if runner(int(row.Region), int(row.Thread)) != home {
 			remote += row.Count
 		}
 	}
@@ -365,7 +365,7 @@ func TestRefused(t *testing.T) {
 			rows := slices.Clone(s.Rows)
 			for i := range rows {
 				if r := &rows[i]; r.Region == buts {
-					r.Thread = (r.Thread + 2 + r.Page%3*2) % s.team
+					r.Thread = (r.Thread + 2 + r.Page%3*2) % int32(s.team)
 				}
 			}
 			again := *s.Profile
@@ -468,7 +468,7 @@ func TestCachedAtHome(t *testing.T) {
 			for n := range 4 {
 				switch n {
 				case home: // cached
-					s.Rows = append(s.Rows, profile.Row{Page: page, Thread: 2 * n, Region: b, Level: profile.LLC, Count: hits})
+					s.Rows = append(s.Rows, profile.Row{Page: int32(page), Thread: int32(2 * n), Region: int32(b), Level: profile.LLC, Count: hits})
 				case (home + 1) % 4:
 					s.touch(b, 2*n, page, 1000) // all of it, before others put it into an LLC
 				default:

@@ -86,7 +86,7 @@ func (o *Outcome) Remote(r *profile.Row) (remote uint64) {
 		if again > 0 && part.from > 0 && o.d.loops.turned(part.slot, o.to[g]) {
 			count += again
 		}
-		remote += o.d.farFrom(o.to[g][part.slot], r.Page, count, o.where, o.shared)
+		remote += o.d.farFrom(o.to[g][part.slot], int(r.Page), count, o.where, o.shared)
 	}
 	return remote
 }

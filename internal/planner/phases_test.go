@@ -192,7 +192,7 @@ func TestPhasesForLittle(t *testing.T) {
 	}
 	s.across(use, o, n, func(i, j int) int { return (j+n/4*(1+i*4/n))%n*n + i })
 	for i := range s.Rows {
-		if r := &s.Rows[i]; r.Region == use && r.First >= profile.SweepParts/4 {
+		if r := &s.Rows[i]; int(r.Region) == use && r.First >= profile.SweepParts/4 {
 			r.Count = 5
 		}
 	}
@@ -208,11 +208,11 @@ func TestPieces(t *testing.T) {
 		n := 2 + rng.IntN(7)
 		l := &loops{n: n, class: []int{0, 1, 2}, classes: 3, groups: []loopGroup{{sweep: 100}}}
 		a, b := rng.IntN(profile.SweepParts), rng.IntN(profile.SweepParts)
-		r := &profile.Row{Thread: rng.IntN(3), Count: rng.Uint64N(1000), First: uint8(min(a, b)), Last: uint8(max(a, b))}
+		r := &profile.Row{Thread: int32(rng.IntN(3)), Count: rng.Uint64N(1000), First: uint8(min(a, b)), Last: uint8(max(a, b))}
 		var sum uint64
 		phase := int(r.First) * n / profile.SweepParts
 		for x := range l.pieces(0, r) {
-			if x.slot != phase*3+r.Thread {
+			if x.slot != phase*3+int(r.Thread) {
 				t.Fatalf("%d nodes, %+v: slot %d, want phase %d", n, r, x.slot, phase)
 			}
 			sum += x.of(r.Count)

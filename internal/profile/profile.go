@@ -235,19 +235,19 @@ const (
 // Row is one cell of the table. Count is in accesses: a sample of period N
 // counts N.
 type Row struct {
-	Page   int // index in Pages
-	Thread int // index in Threads
-	Region int // index in Regions
+	Page   int32 // index in Pages
+	Thread int32 // index in Threads
+	Region int32 // index in Regions
 	Op     Op
 	Level  Level
-	Count  uint64
-	// Latency is the sum in cycles over Count accesses; 0 where the source has none.
-	Latency uint64
 	// First and Last are the parts of the sweep of a loop, as Region.Sweep has it, in
 	// which the accesses of this row's page, thread and loop that missed the L1 were
 	// the first and the last: instance i of n is in part i*SweepParts/n. Both are 0
 	// where there is no sweep; 0 and SweepParts-1 also mean that it is not known.
 	First, Last uint8
+	Count       uint64
+	// Latency is the sum in cycles over Count accesses; 0 where the source has none.
+	Latency uint64
 }
 
 // SweepParts is in how many equal parts a sweep is divided, see Row: for as many

@@ -75,10 +75,10 @@ func (b *builder) dealt() {
 	chance := classify.FindChance(b.p, nil, dram)
 	for i := range b.p.Rows {
 		if r := &b.p.Rows[i]; dram(r) && chance.Repeats(r) == 0 {
-			b.dealtTo[b.group(r.Page)] += r.Count
+			b.dealtTo[b.group(int(r.Page))] += r.Count
 			b.dealtBy[r.Region] += r.Count
-			if chance.Evidence(r.Region) == classify.Known {
-				b.knownTo[b.group(r.Page)] += r.Count
+			if chance.Evidence(int(r.Region)) == classify.Known {
+				b.knownTo[b.group(int(r.Page))] += r.Count
 			}
 		}
 	}
@@ -155,10 +155,10 @@ func minus(a, b classify.Share) classify.Share {
 // objects lists the groups that were touched, those with most DRAM accesses first.
 func (b *builder) objects() []Object {
 	n, nodes := len(b.groups), len(b.p.Run.Topology.Nodes)
-	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(r.Page) })
+	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(int(r.Page)) })
 	sharing := classify.Sum(b.pages, n, b.group)
 	best := classify.BestRemote(b.p, b.pages, n, b.group)
-	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(r.Page)*nodes + int(b.p.Threads[r.Thread].Node) })
+	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(int(r.Page))*nodes + int(b.p.Threads[r.Thread].Node) })
 	homes := make([]int, n*(nodes+1)) // the last is unknown
 	for i := range b.p.Pages {
 		if b.pages[i].Part {
