@@ -29,6 +29,24 @@ func (t *table) byChance(f *fit) float64 {
 	return math.Exp(min(0, choices-t.weight*f.likelihood))
 }
 
+// searched is the logarithm of how many periods can be told apart among those that
+// are looked for: the best of as many is by chance so much likelier than the true one.
+func (t *table) searched() float64 { return 2 * math.Log(float64(len(t.page))) }
+
+// scatter is by how much a fit's skill may be too high by chance: three standard
+// deviations by the number of samples or, for the best of all periods, what the
+// greatest of as many differs by from their mean. The deviation of a share near 1 is
+// not 0: Agresti and Coull add two samples either way.
+func (t *table) scatter(f *fit) float64 {
+	n := float64(t.samples) + 4
+	share := (f.explains*float64(t.samples) + 2) / n
+	deviations := 3.0
+	if f.searched {
+		deviations = math.Sqrt(2 * t.searched())
+	}
+	return deviations * math.Sqrt(share*(1-share)/n) / (1 - f.chance)
+}
+
 // accidental reports whether all of many pages have been seen and still f is likelier
 // chance than not.
 func (t *table) accidental(f *fit) bool {

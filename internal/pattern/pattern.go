@@ -174,6 +174,10 @@ func Find(u Use, strides []int64) Result {
 		r.Need = need
 		return r
 	}
+	if u.period() > 1 && best.skill-t.scatter(best) < minSkill {
+		r.Need = 2 * t.samples
+		return r
+	}
 	r.Period, r.Parts, r.fit = best.period, best.parts, best
 	if best.square != nil {
 		r.Square = best.square.nodes
@@ -203,6 +207,7 @@ func (t *table) bestFit(strides []int64) (best, rival *fit) {
 		}
 	}
 	tryLater := func(f *fit) { try(f, f != nil && t.clearly(f, best)) }
+	trySearched := func(f *fit) { try(f, t.clearly(f, best) && t.weight*(f.likelihood-best.likelihood) > t.searched()) }
 	try(t.fitParts(t.size), true)
 	for _, s := range strides {
 		tryLater(t.fitParts(s))
@@ -214,7 +219,8 @@ func (t *table) bestFit(strides []int64) (best, rival *fit) {
 		// What is a stride but for the noise of the samples is that stride.
 		f := t.sharpen(period)
 		if f != nil && !slices.ContainsFunc(strides, func(s int64) bool { return near(f.period, s, t.size) }) {
-			tryLater(f)
+			f.searched = true
+			trySearched(f)
 		}
 	}
 	if !t.good(best) || best.period < t.size {
