@@ -50,7 +50,7 @@ From fewer than 50 sampled DRAM accesses a node, to one object from one loop,
 the answer is "?": not enough samples; a block-exclusive pattern, and what might be
 one, takes 16 for each of its nodes x nodes blocks. Above that it is "?" while chance or
 another pattern is likelier than 5 %; 150 a node were enough for the kernels of the
-tests. JSON has samples_needed.
+tests, and are asked for where the rows are not known. JSON has samples_needed.
 
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home

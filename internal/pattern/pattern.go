@@ -64,6 +64,10 @@ const (
 // for longer.
 const MinPerNode = 50
 
+// searchedPerNode is the same for a period that is none of the array's strides:
+// with fewer, one beside the stride fits as well by chance.
+const searchedPerNode = 3 * MinPerNode
+
 // perBlock is the samples for each of a square's P × P blocks below which a period
 // that a square would show as well is not believed.
 const perBlock = 16
@@ -176,6 +180,10 @@ func Find(u Use, strides []int64) Result {
 	}
 	if u.period() > 1 && best.skill-t.scatter(best) < minSkill {
 		r.Need = 2 * t.samples
+		return r
+	}
+	if need := uint64(searchedPerNode * u.Nodes); u.period() > 1 && best.searched && t.samples < need {
+		r.Need = need
 		return r
 	}
 	r.Period, r.Parts, r.fit = best.period, best.parts, best
