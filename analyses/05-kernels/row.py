@@ -1,32 +1,43 @@
-"""Prints one row of README.md's table, of the files that run left in DIR.
+"""Prints one row of README.md's table, of the files that run left.
 
-    row.py KERNEL TOPOLOGY DIR
+    row.py PROGRAM TOPOLOGY PREFIX
 """
+import glob
 import json
 import re
 import sys
 
 
-def counted(run):
+def remote(run):
     """A lab run's remote DRAM accesses: in percent of all, and in thousands."""
+    if not run["stdout_same"]:
+        sys.exit(f"{sys.argv[1:]}: {run['name']} printed something else")
     matrix = run["matrix"]
     return run["remote_dram_pct"], (sum(map(sum, matrix)) - sum(row[i] for i, row in enumerate(matrix))) / 1000
 
 
-def main(kernel, topology, dir):
+def main(program, topology, prefix):
     def load(name):
-        return json.load(open(f"{dir}/{name}.json"))
+        return json.load(open(f"{prefix}.{name}.json"))
 
-    before, api = load("report"), load("api.report")
-    runs = {r["name"]: r for r in load("lab")["runs"]}
-    default, plan, with_api = (counted(r) for r in (runs["default"], runs["plan"], load("api")["runs"][0]))
-    said = open(f"{dir}/plan").read()
-    predicted = re.search(r"-> ([\d.]+) % predicted", said)[1]
-    bound = re.search(r"([\d.]+) % with every page on its best node", said)[1]
-    print(f"| {kernel} | {topology} | {before['remote_dram_pct']:.1f}, {default[0]:.1f} "
-          f"| {before['best_placement_remote_dram_pct']:.1f} | {predicted}, {bound}, {plan[0]:.1f} "
-          f"| {api['remote_dram_pct']:.1f}, {with_api[0]:.1f} "
-          f"| {default[1]:.0f} -> {plan[1]:.0f}, {with_api[1]:.0f} |", flush=True)
+    def predicted(name):
+        return float(re.search(r"-> (?:< )?([\d.]+) % predicted", open(f"{prefix}.{name}.said").read())[1])
+
+    def counted(name, run):
+        """The mean of all boots: of the percentages and of the thousands."""
+        boots = []
+        for file in glob.glob(f"{prefix}.{name}.*.json"):
+            boots += [remote(r) for r in json.load(open(file))["runs"] if r["name"] == run]
+        return [sum(column) / len(boots) for column in zip(*boots)]
+
+    def best(name):
+        return load(name)["best_placement_remote_dram_pct"]
+
+    default, plan, api = counted("lab", "default"), counted("lab", "plan"), counted("labapi", "default")
+    print(f"| {program.replace(':', ', ')} | {topology} | {load('profile')['remote_dram_pct']:.1f}, {default[0]:.1f} "
+          f"| {best('again'):.1f} | {predicted('pages'):.1f} | {predicted('plan'):.1f}, {best('planned'):.1f}, {plan[0]:.1f} "
+          f"| {load('api')['remote_dram_pct']:.1f}, {api[0]:.1f} "
+          f"| {default[1]:.0f} -> {plan[1]:.0f}, {api[1]:.0f} |", flush=True)
 
 
 main(*sys.argv[1:])

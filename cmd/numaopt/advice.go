@@ -20,22 +20,45 @@ import (
 // findAdvice is the changes of the source for the plan r of p, and the source files
 // that are newer than the profiled run.
 func findAdvice(p *profile.Profile, r *planner.Result, opt planOptions) (a *advice.Advice, newer []string, err error) {
-	shapes, err := shape.Find(p, &symbol.Table{}, opt.shapes)
+	table := &symbol.Table{}
+	shapes, err := shape.Find(p, table, opt.shapes)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err = advice.Find(p, r, advice.Options{Planner: opt.planner, Shapes: shapes, MinSave: advice.DefaultMinSave,
+	a, err = advice.Find(p, r, advice.Options{Planner: opt.planner, Shapes: shapes, MinSave: advice.DefaultMinSave, Code: codeLines(p, table),
 		Read: func(file string) []byte {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return nil
-			}
+			text := readSource(file)
 			if info, err := os.Stat(file); err == nil && info.ModTime().After(p.Run.Start) {
 				newer = append(newer, file)
 			}
 			return text
 		}})
 	return a, newer, err
+}
+
+// codeLines is the lines that the code of a region's function comes from, where the
+// file that ran is still there.
+func codeLines(p *profile.Profile, table *symbol.Table) func(region int) map[int]bool {
+	return func(i int) map[int]bool {
+		r := &p.Regions[i]
+		if r.Code.Module < 0 {
+			return nil
+		}
+		m, err := table.Open(p.Modules[r.Code.Module].Path)
+		if err != nil || m.BuildID() != p.Modules[r.Code.Module].BuildID {
+			return nil
+		}
+		return m.Lines(r.File, r.Code.Offset)
+	}
+}
+
+// readSource is a source file, nil if it is not there.
+func readSource(file string) []byte {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // printAdvice writes a to stdout.

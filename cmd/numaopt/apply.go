@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,6 +122,9 @@ func resolvePlan(p *plan.Plan, opt applyOptions) (*launch.Result, error) {
 		Bind: opt.bind, Mark: opt.mark, Only: opt.only, Summary: opt.summary,
 		MapCount: kernelNumber("vm/max_map_count"), Permutable: permutable(),
 	})
+	if err == nil && res.OneNode && !opt.mark {
+		res.Warnings = append(res.Warnings, fmt.Errorf("to see the plan at work here: numaopt lab --topology %s --plan %s -- %s", cmp.Or(p.From.Topology, "4x2"), quote([]string{opt.plan}), quote(opt.command)))
+	}
 	if err == nil && !res.OneNode && kernelNumber("kernel/numa_balancing") > 0 {
 		res.Warnings = append(res.Warnings, errors.New("kernel.numa_balancing is on: the kernel goes on moving the pages that the plan leaves alone (sysctl kernel.numa_balancing=0 ends that)"))
 	}

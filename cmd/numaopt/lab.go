@@ -74,7 +74,7 @@ unless you set them, because spinning threads count as accesses.`,
 	f.StringVar(&opt.topology, "topology", "", "nodes of the guest and CPUs of each, `NODESxCPUS` (default: as this machine; 4x2 where it has one node)")
 	f.StringVar(&opt.bind, "bind", "", "bind threads node by node (compact), round robin over the nodes (spread), or not (none); default: as the plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "also run under this plan")
-	f.StringArrayVar(&opt.only, "only", nil, "count only while this loop or function runs (may be repeated)")
+	f.StringArrayVar(&opt.only, "only", nil, "count only while this parallel region runs, FILE:LINE, or any of this FUNCTION (may be repeated)")
 	f.StringVar(&opt.l1, "l1", cacheText(m.L1), "L1 of each CPU, `BYTES:WAYS`")
 	f.StringVar(&opt.l2, "l2", cacheText(m.L2), "L2 of each CPU, `BYTES:WAYS`")
 	f.StringVar(&opt.llc, "llc", cacheText(m.LLC), "LLC of each node, `BYTES:WAYS`")

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -20,6 +23,7 @@ import (
 	"numaopt/internal/plan"
 	"numaopt/internal/planner"
 	"numaopt/internal/profile"
+	"numaopt/internal/runfile"
 	"numaopt/internal/symbol"
 	"numaopt/internal/units"
 )
@@ -36,6 +40,7 @@ type planOptions struct {
 	shapes  []string // see shape.Parse
 	// barriers says that barriers free the loops of a region from each other.
 	barriers bool
+	pageSize string // "": the page
 	planner  planner.Options
 }
 
@@ -74,9 +79,13 @@ Where pages and schedules leave accesses remote because the source is what it is
 and bounds, by numaopt.h (CGO'12, fig. 13 and 14), with the dependence it must
 respect and the remote percentage it is predicted to leave. Objects that want a copy
 on each node, that share pages, or that are to be initialised in parallel are among
-it. It goes to stdout; the plan is then written only with -o FILE. The loops are
+it, and transpositions that go better by cache lines. It goes to stdout; the plan is then written only with -o FILE. The loops are
 read from the source files that the profile names, and the arrays behind objects
 from the debug information, or --shape.
+
+Pages are placed one by one, and a border between nodes cuts the huge page there into
+small ones. --page-size 2M places in units of huge pages instead, and predicts what that
+loses; --explain says so for each object beforehand, in the column 2M.
 
 Programs that hand out work at run time (thread pools, job queues) use other pages
 from other nodes in each run. Given further profiles, plan measures what repeats and
@@ -116,6 +125,18 @@ one of which most pages have none is warned of.
 			if opt.barriers {
 				opt.planner.Apart = func(int) bool { return true }
 			}
+			if opt.pageSize != "" {
+				size, err := units.ParseBytes(opt.pageSize)
+				if err == nil {
+					err = plan.CheckPageSize(size)
+				}
+				if err != nil {
+					return usagef("--page-size: %v", err)
+				}
+				if size > units.PageSize {
+					opt.planner.PageSize = size
+				}
+			}
 			if g := opt.planner.MinGain; !(g >= 0 && g <= 100) {
 				return usagef("--min-gain %v is not from 0 to 100 points", g)
 			}
@@ -126,6 +147,7 @@ one of which most pages have none is warned of.
 	f.StringVarP(&opt.output, "output", "o", "", "write the plan to `FILE` (default stdout)")
 	f.StringSliceVar(&opt.planner.Only, "only", nil, "plan for these loops or functions only: `NAME` or FILE:LINE, as in the report")
 	f.Float64Var(&opt.planner.MinGain, "min-gain", opt.planner.MinGain, "leave out what saves fewer `POINTS` of the DRAM accesses")
+	f.StringVar(&opt.pageSize, "page-size", "", "give whole units of `SIZE`, aligned in memory, to one node: 2M keeps the kernel's huge pages whole, 64K those of some machines (default 4K)")
 	f.BoolVar(&opt.planner.NoSchedules, "no-schedules", false, "place pages only, and leave all loops as OpenMP makes them")
 	f.BoolVar(&opt.planner.Affine, "affine", false, "hand out the chunks of dynamic and guided loops by node, if that saves enough; takes a profile made with --affine")
 	f.BoolVar(&opt.barriers, "across-barriers", false, "loops of one parallel region may get different schedules where a barrier separates them: no thread keeps data of its own (threadprivate, on its stack, by its number) from one to the next")
@@ -206,6 +228,7 @@ const quickRows = 500_000
 func refusals(p *profile.Profile) map[int]string {
 	refuse := make(map[int]string)
 	code := make(map[int]judge) // by module
+	set := newCodeSet()
 	for i := range p.Regions {
 		r := &p.Regions[i]
 		if !r.Worksharing() {
@@ -213,7 +236,7 @@ func refusals(p *profile.Profile) map[int]string {
 		}
 		at := r.Site.Module
 		if code[at] == nil {
-			code[at] = profiledCode(&p.Modules[at])
+			code[at] = set.profiled(&p.Modules[at], p.Modules)
 		}
 		refuse[i] = ""
 		if err := code[at](r.Site.Offset); err != nil {
@@ -227,51 +250,83 @@ func refusals(p *profile.Profile) map[int]string {
 // address must stay as it is; nil if it need not.
 type judge func(returns uint64) error
 
-// profiledCode judges calls in the file that m was when it was profiled, if that is
-// still there.
-func profiledCode(m *ident.Module) judge {
+// codeSet is the code of files by their paths; each is read once.
+type codeSet map[string]*bounds.Binary
+
+func newCodeSet() codeSet { return make(codeSet) }
+
+// open reads the file at path; loaded are the files that are loaded with it.
+func (c codeSet) open(path string, loaded []string) (*bounds.Binary, error) {
+	if b := c[path]; b != nil {
+		return b, nil
+	}
+	file, err := symbol.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bounds.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	c[path] = b
+	b.Among(sync.OnceValue(func() (all []*bounds.Binary) {
+		for _, other := range loaded {
+			if bounds.IsPlain(other) || filepath.Base(other) == runfile.Runtime {
+				continue
+			}
+			if o, err := c.open(other, loaded); err == nil {
+				all = append(all, o)
+			}
+		}
+		return all
+	}))
+	return b, nil
+}
+
+// judge says why the loop whose bounds are fetched by the call that returns to an
+// address of the file at path must stay as it is; nil if it need not.
+func (c codeSet) judge(path string, loaded []string, returns uint64) error {
+	b, err := c.open(path, loaded)
+	if err != nil {
+		return err
+	}
+	if v := b.Judge(returns); !v.Permutable {
+		return errors.New(v.Reason)
+	}
+	return nil
+}
+
+// profiled judges calls in the file that m was when it was profiled, if that is still
+// there, as are those of all.
+func (c codeSet) profiled(m *ident.Module, all []ident.Module) judge {
+	if err := still(m); err != nil {
+		return func(uint64) error { return err }
+	}
+	var loaded []string
+	for i := range all {
+		if still(&all[i]) == nil {
+			loaded = append(loaded, all[i].Path)
+		}
+	}
+	return func(returns uint64) error { return c.judge(m.Path, loaded, returns) }
+}
+
+// still says why a file is not what it was when it was profiled.
+func still(m *ident.Module) error {
 	file, err := symbol.Open(m.Path)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("what the code does with the thread number cannot be read: %w", err)
+		return fmt.Errorf("what the code does with the thread number cannot be read: %w", err)
 	case m.BuildID == "":
-		err = fmt.Errorf("nobody knows whether %s is still the file that was profiled: profile it again", m.Path)
+		return fmt.Errorf("nobody knows whether %s is still the file that was profiled: profile it again", m.Path)
 	case file.BuildID() != m.BuildID:
-		err = fmt.Errorf("%s was rebuilt since the profile, so nobody can say what its code did with the thread number: profile it again", m.Path)
-	default:
-		return codeOf(file)
+		return fmt.Errorf("%s was rebuilt since the profile, so nobody can say what its code did with the thread number: profile it again", m.Path)
 	}
-	return func(uint64) error { return err }
+	return nil
 }
 
-// codeOf judges calls in file.
-func codeOf(file *symbol.Module) judge {
-	b, err := bounds.Open(file)
-	return func(returns uint64) error {
-		if err != nil {
-			return err
-		}
-		if v := b.Judge(returns); !v.Permutable {
-			return errors.New(v.Reason)
-		}
-		return nil
-	}
-}
-
-// permutable judges calls in files by their paths; each file is read once.
-func permutable() func(path string, returns uint64) error {
-	code := make(map[string]judge)
-	return func(path string, returns uint64) error {
-		if code[path] == nil {
-			file, err := symbol.Open(path)
-			if err != nil {
-				return err
-			}
-			code[path] = codeOf(file)
-		}
-		return code[path](returns)
-	}
-}
+// permutable judges calls in files by their paths.
+func permutable() func(path string, loaded []string, returns uint64) error { return newCodeSet().judge }
 
 func writePlan(std *stdio, path string, p *plan.Plan) error {
 	if path != "" && path != "-" {
@@ -314,6 +369,10 @@ func summarizePlan(w io.Writer, path string, r *planner.Result, source string) e
 	command := "./app ARGS"
 	if len(r.Plan.From.Command) > 0 {
 		command = quote(r.Plan.From.Command)
+	}
+	if slices.ContainsFunc(r.Plan.Loops, func(l plan.Loop) bool { return l.Schedule != plan.Affine }) {
+		fmt.Fprintf(&b, "with its schedule changed, a loop may find in a node's LLC what the one before left there; the prediction counts that as DRAM accesses. To measure it:\n   numaopt profile -o after.nprof --topology %s --plan %s -- %s && numaopt report after.nprof\n",
+			r.Plan.From.Topology, file, command)
 	}
 	if len(r.Plan.Objects)+len(r.Plan.Loops) == 0 {
 		b.WriteString("nothing to apply: the plan only binds the threads\n")
@@ -362,7 +421,7 @@ func explanation(w io.Writer, first, last int, header ...any) table.Writer {
 }
 
 func explainObjects(w io.Writer, r *planner.Result) {
-	t := explanation(w, 3, 7, "object", "kind", "size", "share", "before", "after", "best", "placed", "because")
+	t := explanation(w, 3, 8, "object", "kind", "size", "share", "before", "after", "best", "2M", "placed", "because")
 	rest := 0
 	for _, d := range r.Decisions {
 		if d.Place == "" && units.Percent(float64(d.Accesses), float64(r.After.Known)) < explainFrom {
@@ -378,24 +437,33 @@ func explainObjects(w io.Writer, r *planner.Result) {
 			place = "first touch"
 		}
 		t.AppendRow(table.Row{name, d.Kind, d.Bytes, share(d.Accesses, r.After.Known),
-			share(d.Profiled, d.Seen), share(d.After, d.Accesses), share(d.Best, d.Accesses), place, d.Reason})
+			share(d.Profiled, d.Seen), share(d.After, d.Accesses), share(d.Best, d.Accesses), huge(r, &d), place, d.Reason})
 	}
 	t.Render()
 	explainRest(w, rest, "left to first touch")
+}
+
+// huge is what would be remote of an object with huge pages; "-" where the plan is not
+// made page by page.
+func huge(r *planner.Result, d *planner.Decision) string {
+	if r.Plan.PageSize > 0 {
+		return "-"
+	}
+	return share(d.Huge, d.Accesses)
 }
 
 func explainLoops(w io.Writer, r *planner.Result) {
 	t := explanation(w, 2, 4, "loop", "share", "before", "after", "schedule", "because")
 	rest := 0
 	for _, l := range r.Loops {
-		if l.Schedule == "static" && units.Percent(float64(l.Accesses), float64(r.Before.Known)) < explainFrom {
+		if (l.Schedule == "static" || l.Schedule == planner.AsItIs) && units.Percent(float64(l.Accesses), float64(r.Before.Known)) < explainFrom {
 			rest++
 			continue
 		}
 		t.AppendRow(table.Row{l.Name, share(l.Accesses, r.Before.Known), share(l.Before, l.Accesses), share(l.After, l.Accesses+l.Again), l.Schedule, l.Reason})
 	}
 	t.Render()
-	explainRest(w, rest, "left static")
+	explainRest(w, rest, "left as they are")
 }
 
 // explainRest counts what has no line of its own.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,7 +204,7 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 	host, _ := os.Hostname()
 	dir, _ := os.Getwd()
 	p, err := ingest.Emulated(raw, profile.Run{
-		Command: opt.program, Dir: dir, Host: host, Version: version(), Topology: rec.Topology, Bind: opt.bind,
+		Command: opt.program, Dir: dir, Host: host, Version: version(), HugePages: topo.HugePages(os.DirFS("/")), Topology: rec.Topology, Bind: opt.bind,
 		Cache: rec.Cache, Period: opt.period, Plan: opt.plan,
 	})
 	if err != nil {
@@ -212,6 +213,8 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 	}
 	if opt.affine {
 		p.Warnings = append(p.Warnings, "loops of dynamic and guided schedules ran affine (--affine), as the program does only under a plan that says so: this profile is for plan --affine")
+	} else if slices.ContainsFunc(rec.Run.Loops, func(l runfile.Loop) bool { return l.Schedule == runfile.Affine }) {
+		p.Warnings = append(p.Warnings, "loops that the plan has made affine ran without stealing: who helps whom is up to how busy this machine's CPUs are; what the plan predicts to be stolen comes on top, and numaopt lab counts it")
 	}
 	file, err := keepProfile(opt.out, p)
 	if file == "" {

@@ -119,12 +119,12 @@ func ByObject(p *profile.Profile) []Traffic {
 
 // ByRegion is the traffic of each region, see ByObject.
 func ByRegion(p *profile.Profile) []Traffic {
-	return By(p, len(p.Regions), func(r *profile.Row) int { return r.Region })
+	return By(p, len(p.Regions), func(r *profile.Row) int { return int(r.Region) })
 }
 
 // ByThread is the traffic of each thread, see ByObject.
 func ByThread(p *profile.Profile) []Traffic {
-	return By(p, len(p.Threads), func(r *profile.Row) int { return r.Thread })
+	return By(p, len(p.Threads), func(r *profile.Row) int { return int(r.Thread) })
 }
 
 // Matrix is who reaches where. With n nodes, Reach[i*n+j] is accesses by

@@ -158,6 +158,19 @@ func TestOnlyWorksharing(t *testing.T) {
 	}
 }
 
+// TestOnlyFortran: case means nothing in Fortran, but in names of files.
+func TestOnlyFortran(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
+	r := &p.Regions[profiletest.Work]
+	r.Name, r.Function, r.File, r.Line = "Flow.F90:20 (flow::X_Sweep)", "flow::X_Sweep", "/src/Flow.F90", 20
+	for name, found := range map[string]bool{"x_sweep": true, "X_SWEEP": true, "FLOW::x_sweep": true, "Flow.F90:20": true, "flow.f90:20": false,
+		"Flow.F90:20 (FLOW::X_SWEEP)": true, "BACK": false, "back": true} {
+		if _, err := Only(p, []string{name}); (err == nil) != found {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 func TestOnly(t *testing.T) {
 	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
 	p.Regions[profiletest.Back].Function = "solver::(anonymous namespace)::back(double*, int) const"

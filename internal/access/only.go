@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/profile"
 )
 
@@ -18,7 +19,7 @@ import (
 // A name matches a region by its Name ("sweep.c:88 (sweep_x)"), its place
 // ("sweep.c:88" or with more of the path), its function or symbol, with or
 // without a C++ argument list and namespace, or the start routine of its
-// threads. A function's name matches all loops in it, and a parallel region's the
+// threads. Names of Fortran match in upper and in lower case. A function's name matches all loops in it, and a parallel region's the
 // worksharing loops in it. A name that matches
 // nothing is an error that lists the names at hand.
 func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
@@ -45,7 +46,7 @@ func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
 	}
 	for _, r := range p.Rows {
 		if in[r.Region] {
-			r.Page = number[r.Page] - 1
+			r.Page = int32(number[r.Page] - 1)
 			q.Rows = append(q.Rows, r)
 		}
 	}
@@ -87,6 +88,16 @@ func matches(r *profile.Region, name string) bool {
 	if name == "" {
 		return false
 	}
+	if ident.Fortran(r.File) {
+		low := *r
+		low.Name, low.Function, low.Code.Symbol = strings.ToLower(r.Name), strings.ToLower(r.Function), strings.ToLower(r.Code.Symbol)
+		return matchesExactly(&low, strings.ToLower(name)) || samePlace(r, name)
+	}
+	return matchesExactly(r, name) || samePlace(r, name)
+}
+
+// matchesExactly is matches but for places.
+func matchesExactly(r *profile.Region, name string) bool {
 	if name == r.Name || name == r.Code.Symbol || name == string(profile.Serial) && r.Kind == profile.Serial {
 		return true
 	}
@@ -99,7 +110,7 @@ func matches(r *profile.Region, name string) bool {
 			return true
 		}
 	}
-	return samePlace(r, name)
+	return false
 }
 
 // sameFunction compares a demangled function with what a person types: with or

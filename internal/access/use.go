@@ -20,7 +20,7 @@ func PageUse(p *profile.Profile, keep func(*profile.Row) bool) Use {
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		if r.Level == profile.DRAM && (keep == nil || keep(r)) {
-			u.DRAM[r.Page*n+int(p.Threads[r.Thread].Node)] += r.Count
+			u.DRAM[int(r.Page)*n+int(p.Threads[r.Thread].Node)] += r.Count
 		}
 	}
 	return u

@@ -14,14 +14,14 @@
 //
 // # Method
 //
-// What the plan leaves remote is looked at from five sides. Loops that the binary
+// What the plan leaves remote is looked at from six sides. Loops that the binary
 // does not let be permuted are planned again as if it did. Arrays that loops divide
 // along different axes are made block-exclusive, and the loops go through them in
 // phases (CGO'12 §4.1, §5, fig. 13); those that are divided along an axis whose parts
 // are no whole pages are padded. Objects that are only read after the program's
 // start, by all nodes alike, get a copy a node. Objects that share a page are
 // separated. What the main thread fills, and no plan can place, is to be filled by
-// the threads that use it.
+// the threads that use it. Transpositions go line by line.
 //
 // A prediction re-evaluates the profile's table: an access in a loop that follows a
 // distribution is made by the node that owns its byte, so it is local but where the
@@ -63,6 +63,7 @@ const (
 	Replicate  Kind = "replicate"       // a copy a node
 	Separate   Kind = "separate"        // objects that share pages
 	Initialise Kind = "initialise"      // in parallel, as it is used
+	Blockwise  Kind = "blockwise"       // a transposition by cache lines
 )
 
 // Options are what Find needs beside the plan.
@@ -70,7 +71,10 @@ type Options struct {
 	Planner planner.Options          // that the plan was made with
 	Shapes  map[int]shape.Shape      // by object, as shape.Find finds them
 	Read    func(file string) []byte // a source file, nil if it is not there
-	MinSave float64                  // points of the accesses for which an item is given
+	// Code is the lines that the code of a region's outlined function comes from, nil
+	// where that is not known; the function may be nil, too.
+	Code    func(region int) map[int]bool
+	MinSave float64 // points of the accesses for which an item is given
 }
 
 // DefaultMinSave is a point: two runs of a program may differ by one.
@@ -110,7 +114,7 @@ type Item struct {
 	Notes   []string `json:"notes"`
 	Changes []Change `json:"changes"`
 
-	saved, extra float64 // accesses: that become local, that come to be beside
+	saved, extra float64 // accesses: that become local; remote ones that come to be beside, or, negative, that are made no more
 	// uses is the pairs of a region and a group of objects whose accesses are among
 	// those; none where what follows was measured with the item done.
 	uses map[[2]int]bool
@@ -153,6 +157,8 @@ type finder struct {
 	// stores tells whether a region writes to a group.
 	stores map[[2]int]bool
 	files  map[string]*file
+	// unmerged tells which regions of several loops an item takes apart.
+	unmerged map[int]bool
 }
 
 // Find returns the changes that save most, most first. The error is the planner's.
@@ -161,7 +167,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	if a.Automatic < opt.MinSave {
 		return a, nil
 	}
-	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file)}
+	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file), unmerged: make(map[int]bool)}
 	f.known, f.remote = float64(r.After.Known), float64(r.After.Remote)
 	f.groups, f.of = access.Groups(p)
 	items, err := f.schedules()
@@ -175,6 +181,9 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	for _, find := range []func() []Item{f.phases, f.replicate, f.initialise, f.separate} {
 		items = append(items, find()...)
 	}
+	across, notes := f.blockwise()
+	items = append(items, across...)
+	a.Notes = append(a.Notes, slices.Concat(notes, f.mixed(), f.several())...)
 	a.add(items, r.After, opt.MinSave)
 	return a, nil
 }
@@ -228,7 +237,7 @@ func (f *finder) count() {
 	}
 	for i := range f.p.Rows {
 		if r := &f.p.Rows[i]; r.Op == profile.Store {
-			f.stores[[2]int{r.Region, f.of[f.p.Pages[r.Page].Object]}] = true
+			f.stores[[2]int{int(r.Region), f.of[f.p.Pages[r.Page].Object]}] = true
 		}
 	}
 }
@@ -242,7 +251,7 @@ const maxPatterns = 200
 func (f *finder) heaviest() *profile.Profile {
 	type pair struct{ region, group int }
 	weight := make(map[pair]uint64)
-	of := func(r *profile.Row) pair { return pair{r.Region, f.of[f.p.Pages[r.Page].Object]} }
+	of := func(r *profile.Row) pair { return pair{int(r.Region), f.of[f.p.Pages[r.Page].Object]} }
 	f.each(func(r *profile.Row) { weight[of(r)] += r.Count })
 	var order []pair
 	for k := range weight {

@@ -237,7 +237,8 @@ func TestSweeps(t *testing.T) {
 	}
 }
 
-// The same in Fortran, whose arrays stay as they are declared, with a descending sweep.
+// The same in Fortran, where the array becomes a pointer to padded memory, with a
+// descending sweep.
 func TestFortran(t *testing.T) {
 	if _, err := exec.LookPath("gfortran"); err != nil {
 		t.Skip(err)
@@ -252,7 +253,8 @@ func TestFortran(t *testing.T) {
 		c := &item.Changes[i]
 		switch at := strings.Index(c.Where, "module"); {
 		case at >= 0:
-			c.File, c.From = x.source, 5
+			c.File, c.From, c.To = x.source, 5, 5
+			c.Text = "real(8), pointer :: a(:, :, :)\n" + c.Text
 		case c.From == 0:
 			c.File, c.From = x.source, 46
 		}
@@ -280,10 +282,14 @@ func TestFlat(t *testing.T) {
 	x.keeps(t, a, item, out)
 }
 
-// The loops of bt go along lines in functions that they call: bounds are printed, and
-// what must be looked at.
+// The loops of bt (that of testdata/programs without its blocks) go along lines in
+// functions that they call: bounds are printed, and what must be looked at.
 func TestBT(t *testing.T) {
-	x := program{compiler: "gcc", source: source("bt"), flags: []string{"-DNY=48", "-DNZ=48"}, args: []string{"2"}, machine: "4x2"}
+	file, err := filepath.Abs(filepath.Join("testdata", "bt.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := program{compiler: "gcc", source: file, flags: []string{"-DNY=48", "-DNZ=48"}, args: []string{"2"}, machine: "4x2"}
 	p, _ := x.emulate(t)
 	_, a := advise(t, p)
 	item := a.only(t, Phases)
@@ -307,7 +313,7 @@ func TestDiagonal(t *testing.T) {
 
 // A Fourier transform needs whole lines along either axis: phases cannot cut them.
 func TestWholeLines(t *testing.T) {
-	x := program{compiler: "gcc", source: source("ft"), flags: []string{"-DLOGN=6"}, args: []string{"1"}, machine: "4x2"}
+	x := program{compiler: "gcc", source: source("ft"), args: []string{"1"}, machine: "4x2"}
 	p, _ := x.emulate(t)
 	if _, a := advise(t, p); len(a.Items) > 0 {
 		t.Errorf("%s", printed(t, a))
@@ -338,5 +344,45 @@ func TestJSON(t *testing.T) {
 	text, err := json.Marshal(&Advice{Items: []Item{{Kind: Phases}}})
 	if err != nil || !strings.Contains(string(text), `"remote_dram_pct_source_change":0`) {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// A transposition whose threads share columns fetches each line once for each of its
+// elements; in strips of a line it is fetched once.
+func TestBlockwise(t *testing.T) {
+	for compiler, name := range map[string]string{"gcc": "turn.c", "gfortran": "turn.f90"} {
+		t.Run(compiler, func(t *testing.T) {
+			if _, err := exec.LookPath(compiler); err != nil {
+				t.Skip(err)
+			}
+			x := program{compiler: compiler, source: filepath.Join("testdata", name), machine: "4x2"}
+			x.source, _ = filepath.Abs(x.source)
+			p, out := x.emulate(t)
+			_, a := advise(t, p)
+			item := a.only(t, Blockwise)
+			x.keeps(t, a, item, out)
+			compare(t, a, name+".txt")
+		})
+	}
+}
+
+// What the main thread fills on its stack, no plan places; filled in parallel, as the
+// advice says, the program counts what was predicted.
+func TestInitialise(t *testing.T) {
+	x := program{compiler: "gcc", source: filepath.Join("testdata", "on-stack.c"), machine: "4x2"}
+	x.source, _ = filepath.Abs(x.source)
+	p, out := x.emulate(t)
+	_, a := advise(t, p)
+	item := a.only(t, Initialise)
+	x.flags = []string{"-DEACH"}
+	q, changed := x.emulate(t)
+	if changed != out {
+		t.Errorf("plain %q, changed %q", out, changed)
+	}
+	r, _ := advise(t, q)
+	counted := r.Before.RemotePct()
+	t.Logf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
+	if math.Abs(counted-item.Remote) > 3 || a.Automatic < 50 {
+		t.Errorf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
 	}
 }

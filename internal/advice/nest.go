@@ -72,6 +72,7 @@ func (x *family) read(u *use) {
 		}
 	}
 	file, l, why := x.f.parallelLoop(u.region)
+	u.lost = file == nil
 	if l != nil {
 		u.inside = !startsTeam.MatchString(l.pragma)
 	} else if file != nil {

@@ -28,15 +28,16 @@ type family struct {
 
 // member is one group of objects, an array.
 type member struct {
-	group   int
-	name    string // variable; made up where it is not known
-	unnamed bool
-	flat    bool // it is indexed by hand, as rows of one long array
-	shape   shape.Shape
-	layout  *layout
-	padded  bool
-	loss    float64
-	objects []int
+	group    int
+	name     string // variable; made up where it is not known
+	unnamed  bool
+	flat     bool // it is indexed by hand, as rows of one long array
+	shape    shape.Shape
+	layout   *layout
+	padded   bool
+	unpadded string // why it is not, where that would save something
+	loss     float64
+	objects  []int
 }
 
 // use is what a loop of a family does.
@@ -47,6 +48,7 @@ type use struct {
 	down     bool    // its threads take descending parts
 	nest     *nest   // the loops of its source; nil if not understood
 	why      string  // why nest is nil
+	lost     bool    // its source is not there
 	inside   bool    // its directive is in a parallel region that begins before
 	whole    bool    // it needs whole lines along the other axis
 	reach    []reach // by member
@@ -183,8 +185,8 @@ func (f *finder) family(g int) *family {
 		return cmp.Or(cmp.Compare(r.File, q.File), cmp.Compare(r.Line, q.Line))
 	})
 	for _, m := range x.members {
-		if m.padded && (x.language() != C || m.unnamed) {
-			x.unpad(m) // the array cannot be declared anew over its name
+		if why := x.notPadded(m); m.padded && why != "" {
+			x.unpad(m, why)
 		}
 	}
 	for _, u := range x.loops {
@@ -263,12 +265,8 @@ func (x *family) join(g int) {
 
 // nameOf is the variable that is group g, made up where nobody knows it.
 func (x *family) nameOf(g int) (name string, unnamed bool) {
-	o := x.f.groups[g].Objects[0]
-	name, _, _ = strings.Cut(x.f.p.Objects[o].Symbol, ".") // a static variable of a function is "row.0"
-	if v := x.f.opt.Shapes[o].Variable; v != "" {
-		name = v
-	}
-	if isIdentifier(name) && !slices.ContainsFunc(x.members, func(m *member) bool { return m.name == name }) {
+	name, named := x.f.variable(g)
+	if named && !slices.ContainsFunc(x.members, func(m *member) bool { return m.name == name }) {
 		return name, false
 	}
 	name = "data"
@@ -305,9 +303,9 @@ func (x *family) predict() (item Item) {
 	f.each(func(r *profile.Row) {
 		page := &f.p.Pages[r.Page]
 		g, count, before := f.of[page.Object], float64(r.Count), float64(f.plan.Remote(r))
-		u := x.loop(r.Region)
+		u := x.loop(int(r.Region))
 		i := slices.IndexFunc(x.members, func(m *member) bool { return m.group == g })
-		l := parts[key{r.Region, g}]
+		l := parts[key{int(r.Region), g}]
 		switch {
 		case u == nil && i < 0:
 			return
@@ -316,14 +314,14 @@ func (x *family) predict() (item Item) {
 			// all nodes use it anyway.
 			if l != nil && l.Divides() && len(x.axes) > 1 && l.Kind != pattern.Single {
 				item.saved += before - everywhere*count
-				item.use(r.Region, g)
+				item.use(int(r.Region), g)
 			}
 		case u == nil || l == nil || u.whole:
 			// Code that does not follow the distribution.
 			item.saved += before - everywhere*count
-			item.use(r.Region, g)
+			item.use(int(r.Region), g)
 		default:
-			item.use(r.Region, g)
+			item.use(int(r.Region), g)
 			m := x.members[i]
 			if !within(l, page.Index, f.p.Objects[page.Object].Head, int(f.p.Threads[r.Thread].Node)) {
 				item.saved += before - count // reached into a neighbour's part, as it will

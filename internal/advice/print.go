@@ -40,6 +40,7 @@ func title(x Item) string {
 		Replicate:  "A copy a node of ",
 		Separate:   "Separate ",
 		Initialise: "Initialise in parallel: ",
+		Blockwise:  "Blockwise transposition of ",
 	}[x.Kind]
 	list := x.Objects
 	if x.Kind == Schedule {

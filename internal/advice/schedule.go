@@ -7,7 +7,6 @@ import (
 
 	"numaopt/internal/plan"
 	"numaopt/internal/planner"
-	"numaopt/internal/profile"
 )
 
 // schedules finds the loops that would get another schedule if their code allowed it.
@@ -112,109 +111,6 @@ func (f *finder) depending() (notes []string) {
 	return notes
 }
 
-// merged finds regions of several loops in both directions whose thread number gcc
-// fetches once, so that the profile takes them for one loop. Of a page that both use,
-// a thread and its mirror image T-1-t, the mirror's accesses are taken for those of the
-// descending loops.
-func (f *finder) merged() (items []Item) {
-	for i := range f.p.Regions {
-		r := &f.p.Regions[i]
-		if r.Runtime != "libgomp" || !r.Worksharing() {
-			continue
-		}
-		x := f.source(r.File)
-		if x == nil || x.at(r.Line) != nil {
-			continue
-		}
-		var up, down []*loop
-		for _, l := range x.region(r.Line) {
-			switch {
-			case l.Var == "":
-			case l.Down:
-				down = append(down, l)
-			default:
-				up = append(up, l)
-			}
-		}
-		if len(up) == 0 || len(down) == 0 || slices.ContainsFunc(append(up, down...), func(l *loop) bool { return x.crossing(l) != "" }) {
-			continue
-		}
-		item := Item{Kind: Schedule}
-		if f.folded(&item, i); !f.matters(item.saved) {
-			continue
-		}
-		if len(down) > len(up) {
-			up, down = down, up
-		}
-		for _, l := range down {
-			item.Loops = append(item.Loops, fmt.Sprintf("%s (%s): static-inverse", place(r.File, l.Line), r.Function))
-			f.schedule(&item, i, l, string(plan.StaticInverse), nil)
-		}
-		item.Why = fmt.Sprintf("The %d loops of the parallel region at %s go in both directions, so that the first thread has the first part of some and the last of others. gcc fetches the thread number once for all of them: they cannot be told apart in this binary, and not in its profile. In a function each, or compiled by clang, numaopt changes them itself.",
-			len(up)+len(down), place(r.File, r.Line))
-		item.Respect = []string{"No thread may count on having the same iterations in these loops as in others of the region: no nowait between them, nothing private that is carried from one to the next."}
-		item.Notes = append(item.Notes, "The figure takes what the mirror image of a page's thread does to it for the work of these loops.")
-		items = append(items, item)
-	}
-	return items
-}
-
-// folded counts for item the accesses of region i that become local if what the mirror
-// image of a page's node does to it is done by that node.
-func (f *finder) folded(item *Item, i int) {
-	mirror := f.mirrors(i)
-	use := make(map[int][]float64)
-	before := make(map[int]float64)
-	f.each(func(r *profile.Row) {
-		o := f.p.Pages[r.Page].Object
-		if r.Region != i || !f.plan.Placeable(o) {
-			return
-		}
-		if use[r.Page] == nil {
-			use[r.Page] = make([]float64, f.n)
-		}
-		use[r.Page][f.p.Threads[r.Thread].Node] += float64(r.Count)
-		before[r.Page] += float64(f.plan.Remote(r))
-		item.use(i, f.of[o])
-	})
-	for page, by := range use {
-		var all, most float64
-		for n, x := range by {
-			all += x
-			local := x
-			if m := mirror[n]; m >= 0 && m != n {
-				local += by[m]
-			}
-			most = max(most, local)
-		}
-		item.saved += max(0, before[page]-(all-most))
-	}
-}
-
-// mirrors is by node that of the threads T-1-t of its own; -1 where there is not one.
-func (f *finder) mirrors(region int) []int {
-	node := make(map[int]int) // by rank
-	team := 0
-	rows := f.plan.Profile.Rows
-	for k := range rows {
-		if rows[k].Region == region {
-			t := &f.p.Threads[rows[k].Thread]
-			node[t.Rank] = int(t.Node)
-			team = max(team, t.Rank+1)
-		}
-	}
-	mirror := make([]int, f.n)
-	for n := range mirror {
-		mirror[n] = -1
-	}
-	for rank, n := range node {
-		if m, ok := node[team-1-rank]; ok {
-			mirror[n] = m
-		}
-	}
-	return mirror
-}
-
 // schedule adds the text that gives a loop another schedule: l, or the one that
 // region i is.
 func (f *finder) schedule(item *Item, i int, l *loop, schedule string, nodes []int) {
@@ -231,6 +127,9 @@ func (f *finder) schedule(item *Item, i int, l *loop, schedule string, nodes []i
 	if why != "" {
 		item.Notes = append(item.Notes, fmt.Sprintf("%s: %s. Its bounds are those that numaopt_static_inverse, or numaopt_static with another thread's number, give.", f.region(i), why))
 		return
+	}
+	if calls := file.calls(l); len(calls) > 0 {
+		item.Notes = append(item.Notes, fmt.Sprintf("%s calls %s: the accesses made there are counted with the loop's, but dependences between iterations are not looked for in it.", place(r.File, l.Line), strings.Join(calls, ", ")))
 	}
 	inverse := strings.HasPrefix(schedule, string(plan.StaticInverse)) != l.Down
 	text := ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"numaopt/internal/profile"
 	"numaopt/internal/programs"
 )
 
@@ -92,5 +93,20 @@ func TestPermutedText(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestScheduleCalls: what a loop calls is named, as nobody looks into it.
+func TestScheduleCalls(t *testing.T) {
+	for body, want := range map[string]int{"g(a, i);": 1, "a[i] = sqrt(a[i]);": 0} {
+		f := &finder{p: &profile.Profile{Regions: []profile.Region{{Name: "a.c:1 (f)", File: "a.c", Line: 1}}}, files: make(map[string]*file), n: 2}
+		f.opt.Read = func(string) []byte {
+			return []byte("#pragma omp parallel for\nfor (int i = 0; i < n; i++) " + body + "\n")
+		}
+		var item Item
+		f.schedule(&item, 0, nil, "static-inverse", nil)
+		if len(item.Notes) != want || want > 0 && !strings.Contains(item.Notes[0], "a.c:2 calls g:") || len(item.Changes) != 2 {
+			t.Errorf("%s: %q, %d changes", body, item.Notes, len(item.Changes))
+		}
 	}
 }

@@ -416,3 +416,28 @@ func (f *file) references(code, name string) (uses []reference) {
 	}
 	return uses
 }
+
+var (
+	callC       = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
+	callFortran = regexp.MustCompile(`(?i)\bcall\s+([a-z]\w*)`)
+	// noCall is what may stand before a bracket and touches none of the program's data:
+	// words of the language, and the library's functions of numbers.
+	noCall = regexp.MustCompile(`^(if|for|while|switch|return|sizeof|_Alignof|alignof|decltype|__typeof__|typeof|case|defined|` +
+		`(std|f)?(abs|fabs|min|max|fmin|fmax|sqrt|cbrt|exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|floor|ceil|round|trunc|fmod|fma|hypot|creal|cimag|cabs|conj|cexp)[fl]?|` +
+		`int|long|short|char|float|double|unsigned|size_t|omp_get_\w+)$`)
+)
+
+// calls is the functions that the text of l calls, without those of noCall; of
+// Fortran the subroutines, as a function looks like an array.
+func (f *file) calls(l *loop) (names []string) {
+	is := callC
+	if f.language == Fortran {
+		is = callFortran
+	}
+	for _, m := range is.FindAllStringSubmatch(f.code[l.start:l.end], -1) {
+		if name := m[1]; !noCall.MatchString(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -191,3 +191,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestCalls: the functions that a loop's text calls, but those that touch no data.
+func TestCalls(t *testing.T) {
+	for _, x := range []struct{ name, text, want string }{
+		{"a.c", "for (int i = 0; i < n; i++) { if (i > 2) a[i] = sqrt(b[i]) + f (c, i); g(h(a)); f(a, 1); // z(1)\n}\n", "f g h"},
+		{"a.f90", "do i = 1, n\n call solve(a(:, i), i)\n b(i) = sqrt(c(i))\n if (x(i) > 1) CALL Other\nend do\n", "solve Other"},
+		{"a.c", "for (int i = 0; i < n; i++) a[i] = (double)(i % 3) * (int)b[i];\n", ""},
+	} {
+		f := parse(x.name, x.text)
+		if got := strings.Join(f.calls(f.loops[0]), " "); got != x.want {
+			t.Errorf("%s: %q, want %q", x.text, got, x.want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func large(rows int) *profile.Profile {
 		}
 	}
 	for n := 0; len(p.Rows) < rows; n++ {
-		p.Rows = append(p.Rows, profile.Row{Page: 1 + n%(len(p.Pages)-1), Thread: (n + n/7) % 8, Region: 3 + n/1000%loops,
+		p.Rows = append(p.Rows, profile.Row{Page: int32(1 + n%(len(p.Pages)-1)), Thread: int32((n + n/7) % 8), Region: int32(3 + n/1000%loops),
 			Op: profile.Op(n / 3 % 2), Level: profile.DRAM, Count: uint64(50 + n%13)})
 	}
 	return p

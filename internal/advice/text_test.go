@@ -1,11 +1,13 @@
 package advice
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"numaopt/internal/ident"
 	"numaopt/internal/profile"
+	"numaopt/internal/shape"
 )
 
 // A text takes the place of its loop, and of nothing else in its lines.
@@ -46,7 +48,7 @@ func TestSkeletonTeam(t *testing.T) {
 		{"gone.c", "", 1, true},
 	} {
 		for _, axes := range [][]int{{0, 1}, {0}} {
-			f := &finder{p: &profile.Profile{Regions: []profile.Region{{File: c.file, Line: c.line}}}, files: make(map[string]*file)}
+			f := &finder{p: &profile.Profile{Regions: []profile.Region{{Name: fmt.Sprintf("%s:%d (f)", c.file, c.line), File: c.file, Line: c.line}}}, files: make(map[string]*file)}
 			f.opt.Read = func(name string) []byte {
 				if name == "gone.c" {
 					return nil
@@ -59,6 +61,9 @@ func TestSkeletonTeam(t *testing.T) {
 			text := x.skeletonC(u, m)
 			if strings.HasSuffix(c.file, "f90") {
 				text = x.skeletonFortran(u, m)
+			}
+			if lost := strings.Contains(text, fmt.Sprintf("%s:%d (f), whose source is not found", c.file, c.line)); lost != (c.code == "") {
+				t.Errorf("%s:\n%s", c.file, text)
 			}
 			if got := strings.Contains(text, "omp parallel"); got != c.parallel || !got && !strings.Contains(text, "omp barrier") {
 				t.Errorf("%s\n%s", c.code, text)
@@ -119,5 +124,35 @@ func TestMade(t *testing.T) {
 	want := "before g is first used, as at the start of main<G>; after a.c:2, where u is allocated<U>; as soon as w is allocated (a.c:9) and before its memory is touched<W>"
 	if s := strings.Join(got, "; "); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
+	}
+}
+
+// TestNotPadded: which arrays cannot have longer rows, and why.
+func TestNotPadded(t *testing.T) {
+	for _, c := range []struct {
+		file, symbol string
+		source       shape.Source
+		unnamed      bool
+		want         string
+	}{
+		{"a.c", "a", shape.Declared, false, ""},
+		{"a.c", "", shape.Inferred, true, "its variable is not known"},
+		{"a.cpp", "a", shape.Declared, false, "C++ has no arrays of variable rows"},
+		{"a.f90", "__m_MOD_a", shape.Declared, false, ""},
+		{"a.f90", "", shape.Allocated, false, ""},
+		{"a.f90", "", shape.Inferred, false, "its bounds are not known"},
+		{"a.f90", "flds_(a)", shape.Declared, false, "a COMMON block gives its members their places"},
+	} {
+		object := profile.Object{Kind: profile.Global, Symbol: c.symbol}
+		x := &family{f: &finder{p: &profile.Profile{Objects: []profile.Object{object}, Regions: []profile.Region{{File: c.file}}}}, loops: []*use{{}}}
+		m := &member{name: "a", unnamed: c.unnamed, shape: shape.Shape{Source: c.source}, objects: []int{0},
+			layout: newLayout([]int64{126, 126}, 512, []int{0, 1}, 4), padded: true}
+		got := x.notPadded(m)
+		if got != c.want && (c.want == "" || !strings.HasPrefix(got, c.want)) {
+			t.Errorf("%+v: %q", c, got)
+		}
+		if x.unpad(m, "because"); m.padded || !strings.HasSuffix(m.unpadded, ": because.") {
+			t.Errorf("%+v: %q", c, m.unpadded)
+		}
 	}
 }

@@ -197,6 +197,7 @@ type Page struct {
 	Module int // of PC, -1 is none
 	Serial bool
 	Kernel bool // touched by a system call
+	Placed bool // the program itself chose the home
 }
 
 // EachPage calls do for every page record; i is what blocks refer to.
@@ -206,7 +207,7 @@ func (a *Arena) EachPage(do func(i int, p Page)) error {
 		do(i, Page{
 			Number: le.Uint64(b), PC: le.Uint64(b[8:]), Object: int(le.Uint32(b[16:])), Home: int(int32(le.Uint32(b[20:]))),
 			Thread: int(le.Uint32(b[24:])), Region: Region(le.Uint32(b[28:])), Module: int(int32(le.Uint32(b[32:]))),
-			Serial: flags&1 != 0, Kernel: flags&2 != 0,
+			Serial: flags&1 != 0, Kernel: flags&2 != 0, Placed: flags&4 != 0,
 		})
 	})
 }

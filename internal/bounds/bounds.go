@@ -38,8 +38,9 @@
 // the stack, and for calls of what tells threads apart: __tls_get_addr,
 // __kmpc_threadprivate_cached, pthread_self, in clang's code omp_get_thread_num. Each
 // refuses, also where it does no harm. So do calls through pointers (virtual
-// functions, tables of operations) and of functions of other files, but for the
-// libraries of the compilers and the system, which do the same for every thread.
+// functions, tables of operations) and of functions of other files that are not known
+// (Among), but for the libraries of the compilers and the system, which do the same
+// for every thread.
 //
 // # Limits
 //
@@ -205,8 +206,13 @@ func (b *Binary) place(vaddr uint64) string {
 type Binary struct {
 	module *symbol.Module
 	image
+	others func() []*Binary // see Among
 
 	mu     sync.Mutex
 	bodies map[uint64]*body // by the function's address
 	bounds map[uint64]bool  // calls for the thread number that reach bounds alone
+
+	// fortran is whether flang's runtime, which is linked statically, calls none of the
+	// program's procedures but those that it is given the address of.
+	fortran bool
 }

@@ -60,7 +60,7 @@ func (b *Binary) unread(name string) string {
 	switch {
 	case !ok || library == "" && (common || runtimeFunction(name) && len(b.imports.strange) == 0):
 		return ""
-	case library != "" && isPlain(library):
+	case library != "" && isPlain(library), len(b.elsewhere(name)) > 0:
 		return ""
 	case library == "" && !b.imports.embedded && len(b.imports.strange) == 0:
 		return ""

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -23,6 +24,8 @@ type image struct {
 	constants sections // that the program cannot write
 	got       map[uint64]string
 	imports   imported
+	offers    map[string]bool // functions that other files may call
+	shared    map[string]bool // these, and those that it takes from others
 }
 
 // sections is the contents of sections.
@@ -45,29 +48,99 @@ func Open(m *symbol.Module) (*Binary, error) {
 	if e.Machine != elf.EM_X86_64 {
 		return nil, fmt.Errorf("%s: code for %v cannot be judged, only for x86-64", m.Path(), e.Machine)
 	}
-	b := &Binary{module: m, image: image{got: Imports(e), imports: importedBy(e)}, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
+	code, err := imageOf(e)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Path(), err)
+	}
+	b := &Binary{module: m, image: code, bodies: map[uint64]*body{}, bounds: map[uint64]bool{}}
+	b.fortran = closed(e) && !b.imports.embedded && len(b.imports.strange) == 0
+	return b, nil
+}
+
+// Among says which files are loaded with b: the program and its libraries, but for those
+// of the compilers and the system. What b calls in them is read there. others is called
+// when that is needed; each Binary of them should know the same files.
+func (b *Binary) Among(others func() []*Binary) { b.others = others }
+
+// IsPlain reports whether the file at path is a library of the compilers or the system,
+// whose functions do for one thread what they do for another.
+func IsPlain(path string) bool { return isPlain(path) }
+
+func imageOf(e *elf.File) (image, error) {
+	c := image{got: importsOf(e), imports: importedBy(e), offers: map[string]bool{}, shared: map[string]bool{}}
+	symbols, _ := e.DynamicSymbols()
+	for _, s := range symbols {
+		c.shared[s.Name] = true
+		c.offers[s.Name] = s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC
+	}
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_PROGBITS || s.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE) != elf.SHF_ALLOC {
 			continue
 		}
 		data, err := s.Data()
 		if err != nil {
-			return nil, fmt.Errorf("%s: section %s: %w", m.Path(), s.Name, err)
+			return c, fmt.Errorf("section %s: %w", s.Name, err)
 		}
 		if s.Flags&elf.SHF_EXECINSTR != 0 {
-			b.text = append(b.text, text{s.Addr, data})
+			c.text = append(c.text, text{s.Addr, data})
 		} else {
-			b.constants = append(b.constants, text{s.Addr, data})
+			c.constants = append(c.constants, text{s.Addr, data})
 		}
 	}
-	return b, nil
+	return c, nil
 }
 
-// Imports returns the names of the functions and variables whose addresses the
+// closed reports whether no derived type of Fortran has an assignment, a finalizer or
+// I/O of its own, which flang's runtime would call: their tables are called
+// _QMmoduleE.s.type (flang/docs/RuntimeTypeInfo.md).
+func closed(e *elf.File) bool {
+	symbols, err := e.Symbols()
+	return err == nil && !slices.ContainsFunc(symbols, func(s elf.Symbol) bool {
+		return strings.HasPrefix(s.Name, "_Q") && strings.Contains(s.Name, "E.s.")
+	})
+}
+
+// CallsOf returns the return addresses, ascending, of the calls of functions of these
+// names that e takes from other files: through a procedure linkage table (call rel32),
+// or through the global offset table (call [rip+disp32], as gcc -fno-plt makes). It
+// looks at every byte, not only where instructions begin: that four bytes within
+// another instruction make the distance to just these places is out of the question in
+// practice, and the callers want a line of the source to fit as well.
+func CallsOf(e *elf.File, names []string) (returns []uint64, err error) {
+	c, err := imageOf(e)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range c.text {
+		for i := 0; i+5 <= len(t.bytes); i++ {
+			next, name := t.lo+uint64(i), ""
+			switch code := t.bytes[i:]; {
+			case code[0] == 0xe8:
+				next += 5
+				name = c.stub(displaced(next, code[1:]))
+			case code[0] == 0xff && code[1] == 0x15 && len(code) >= 6:
+				next += 6
+				name = c.got[displaced(next, code[2:])]
+			}
+			if name != "" && slices.Contains(names, name) {
+				returns = append(returns, next)
+			}
+		}
+	}
+	slices.Sort(returns)
+	return returns, nil
+}
+
+// displaced is the address that a displacement in code counts from next.
+func displaced(next uint64, code []byte) uint64 {
+	return next + uint64(int64(int32(binary.LittleEndian.Uint32(code))))
+}
+
+// importsOf returns the names of the functions and variables whose addresses the
 // dynamic linker writes into the global offset table, by the virtual address of the
 // place, as the relocations say; empty where there are none. Pointers that the
 // program itself may write are not among them.
-func Imports(e *elf.File) map[uint64]string {
+func importsOf(e *elf.File) map[uint64]string {
 	got := make(map[uint64]string)
 	symbols, _ := e.DynamicSymbols()
 	for _, s := range e.Sections {
@@ -102,6 +175,12 @@ func (b *Binary) name(target uint64) string {
 	if f, ok := b.module.FunctionAt(target); ok && f.Lo == target {
 		return f.Symbol
 	}
+	return b.stub(target)
+}
+
+// stub returns the function of another file that the code at target, of the procedure
+// linkage table, jumps to; empty is not known.
+func (b *image) stub(target uint64) string {
 	code := b.text.at(target)
 	for pc, n := target, 0; n < 2 && len(code) > 0; n++ {
 		in, _, err := decode(code)

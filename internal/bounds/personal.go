@@ -79,7 +79,13 @@ type body struct {
 	err   error // it cannot be read
 	owns  []use // of data of the thread's own, and of its identity
 	asks  []use // calls for the thread's number
-	calls []symbol.Function
+	calls []routine
+}
+
+// routine is a function of a file.
+type routine struct {
+	in *Binary
+	symbol.Function
 }
 
 type use struct {
@@ -119,22 +125,26 @@ func (b *Binary) personal(fn symbol.Function, gcc bool) string {
 	return ""
 }
 
-// personalFrom looks at root and what it calls in this file; calls reports whether
-// the function about is among that.
+// personalFrom looks at root and what it calls, in this file and in those that are
+// loaded with it; calls reports whether the function about is among that.
 func (b *Binary) personalFrom(root, about symbol.Function, gcc bool) (why string, calls bool) {
-	seen := map[uint64]bool{root.Lo: true}
-	for work := []symbol.Function{root}; len(work) > 0; work = work[1:] {
+	type at struct {
+		in *Binary
+		lo uint64
+	}
+	seen := map[at]bool{{b, root.Lo}: true}
+	for work := []routine{{b, root}}; len(work) > 0; work = work[1:] {
 		fn := work[0]
-		calls = calls || fn.Lo == about.Lo
-		body := b.body(fn)
+		calls = calls || fn.in == b && fn.Lo == about.Lo
+		body := fn.in.body(fn.Function)
 		if why == "" {
-			why = b.objection(body, gcc)
+			why = fn.in.objection(body, gcc)
 		}
 		for _, c := range body.calls {
-			if seen[c.Lo] {
+			if seen[at{c.in, c.Lo}] {
 				continue
 			}
-			if seen[c.Lo] = true; len(seen) > farthest {
+			if seen[at{c.in, c.Lo}] = true; len(seen) > farthest {
 				if why == "" {
 					why = fmt.Sprintf("its region calls more than %d functions, too many to read whether one of them depends on the thread", farthest)
 				}
@@ -250,10 +260,12 @@ func ownData(s *step) bool {
 	})
 }
 
-// called returns the functions of this file that an instruction calls, jumps to, or
-// takes the address of, which somebody may call then. The OpenMP runtime's own,
-// where it is linked statically, are not the program's.
-func (b *Binary) called(s *step) []symbol.Function {
+// called returns the functions that an instruction calls, jumps to, or takes the
+// address of, which somebody may call then; through the linkage table all those of the
+// name, in this file and in those that are loaded with it, for which of them it is
+// depends on the order of loading. The OpenMP runtime's own, where it is linked
+// statically, are not the program's.
+func (b *Binary) called(s *step) []routine {
 	switch {
 	case b.ofRuntime(s.callee):
 		return nil
@@ -262,14 +274,14 @@ func (b *Binary) called(s *step) []symbol.Function {
 	}
 	if a, ok := s.Args[0].(x86asm.Rel); ok {
 		if fn, ok := b.module.FunctionAt(s.next + uint64(int64(a))); ok {
-			return []symbol.Function{fn}
+			return []routine{{b, fn}}
 		}
 	}
 	if name := cmp.Or(s.callee, b.loaded(s)); name != "" { // through the linkage table
 		if b.ofRuntime(name) {
 			return nil
 		}
-		return b.module.FunctionsNamed(name)
+		return append(b.named(name), b.elsewhere(name)...)
 	}
 	address := uint64(0)
 	switch a := s.Args[1].(type) {
@@ -283,15 +295,36 @@ func (b *Binary) called(s *step) []symbol.Function {
 		}
 	}
 	if fn, ok := b.module.FunctionAt(address); ok && address == fn.Lo && !b.ofRuntime(fn.Symbol) {
-		return []symbol.Function{fn}
+		return []routine{{b, fn}}
 	}
 	return nil
 }
 
-// ofRuntime reports whether a function is the OpenMP runtime's. One that is in this
-// file is the program's own, whatever its name, unless the runtime is in it too.
+// named returns the functions of this file of that name.
+func (b *Binary) named(name string) (list []routine) {
+	for _, fn := range b.module.FunctionsNamed(name) {
+		list = append(list, routine{b, fn})
+	}
+	return list
+}
+
+// elsewhere returns the functions of that name that the other files offer.
+func (b *Binary) elsewhere(name string) (list []routine) {
+	if library := b.imports.from[name]; b.others == nil || !b.shared[name] || library != "" && isPlain(library) {
+		return nil
+	}
+	for _, o := range b.others() {
+		if o != b && o.offers[name] {
+			list = append(list, o.named(name)...)
+		}
+	}
+	return list
+}
+
+// ofRuntime reports whether a function is the OpenMP runtime's or flang's. One that is
+// in this file is the program's own, whatever its name, unless the runtime is in it too.
 func (b *Binary) ofRuntime(name string) bool {
-	return runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
+	return b.fortran && strings.HasPrefix(name, "_FortranA") || runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
 }
 
 func isRel(a x86asm.Arg) bool { _, ok := a.(x86asm.Rel); return ok }

@@ -229,3 +229,36 @@ int main(int c, char **v) { no_own(999); ok_maths(999); return a[c]; }
 		}
 	}
 }
+
+// TestFlang: what flang's runtime does, which is in the program, does not depend on the
+// thread, unless a type has procedures that the runtime calls.
+func TestFlang(t *testing.T) {
+	flang := programs.Flang(t)
+	source, err := os.ReadFile(filepath.Join("testdata", "flang.f90"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := regexp.MustCompile(`(?m)^ *(contains\n +procedure.*|generic ::.*)\n`)
+	for name, text := range map[string]string{"plain": bound.ReplaceAllString(string(source), ""), "assignment": string(source)} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file, app := filepath.Join(dir, "flang.f90"), filepath.Join(dir, "app")
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			args := append(flang[1:], "-O2", "-g", "-fopenmp", "-module-dir", dir, file, "-o", app)
+			if out, err := exec.Command(flang[0], args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			_, b := open(t, app)
+			fns := b.module.FunctionsNamed("_QMmPgo..omp_par")
+			if len(fns) != 1 {
+				t.Fatalf("%d regions", len(fns))
+			}
+			why := b.personal(fns[0], false)
+			if (why == "") != (name == "plain") {
+				t.Errorf("%q", why)
+			}
+		})
+	}
+}

@@ -27,6 +27,8 @@ type Chance struct {
 	Missing []Missing
 	repeat  map[Part]float64
 	p       *profile.Profile
+	// tasks is by region how OpenMP tasks run in it, see findTasks.
+	tasks []tasks
 }
 
 // Missing is what a further run has no counterpart of, as shares in [0,1] of the
@@ -47,7 +49,7 @@ const (
 // Evidence is what says so of the parts of region that are chance.
 func (c *Chance) Evidence(region int) Evidence {
 	switch {
-	case c.p.Regions[region].Dynamic:
+	case c.handedOut(region):
 		return Known
 	case c.Measured:
 		return Different
@@ -67,11 +69,11 @@ func (c *Chance) Evidence(region int) Evidence {
 // second run tells them apart.
 func FindChance(p *profile.Profile, again []*profile.Profile, counts func(*profile.Row) bool) *Chance {
 	_, of := access.Groups(p)
-	c := &Chance{Group: of, Chunks: make(map[Part]int), Measured: len(again) > 0, repeat: make(map[Part]float64), p: p}
+	c := &Chance{Group: of, Chunks: make(map[Part]int), Measured: len(again) > 0, repeat: make(map[Part]float64), p: p, tasks: findTasks(p)}
 	uses := c.uses(counts, c.Measured)
 	for part, pages := range uses {
 		owners := chunks(pages)
-		if p.Regions[part.Region].Dynamic && !madeForThreads(pages) || !c.Measured && looksDealt(owners) {
+		if c.handedOut(part.Region) && !madeForThreads(pages) || !c.Measured && looksDealt(owners) {
 			c.repeat[part] = 0
 		}
 		c.Chunks[part] = len(owners)
@@ -111,7 +113,7 @@ func (c *Chance) complete(uses map[Part][]pageUse) {
 // Repeats is the share, in [0,1], of the accesses of r that the same node makes
 // in the next run; the others are made by any node that takes part.
 func (c *Chance) Repeats(r *profile.Row) float64 {
-	if !judged(c.p, r) {
+	if !c.judged(r) {
 		return 1
 	}
 	if share, ok := c.repeat[c.Part(r)]; ok {
@@ -121,15 +123,18 @@ func (c *Chance) Repeats(r *profile.Row) float64 {
 }
 
 // Part is the part that r is of.
-func (c *Chance) Part(r *profile.Row) Part { return Part{r.Region, c.Group[c.p.Pages[r.Page].Object]} }
+func (c *Chance) Part(r *profile.Row) Part {
+	return Part{int(r.Region), c.Group[c.p.Pages[r.Page].Object]}
+}
 
 // Any reports whether anything is chance.
 func (c *Chance) Any() bool { return len(c.repeat) > 0 }
 
 // judged reports whether chance can have a part in r: the main thread outside
-// loops runs where it always does.
-func judged(p *profile.Profile, r *profile.Row) bool {
-	return p.Pages[r.Page].Home != topo.Unknown && (p.Regions[r.Region].Kind == profile.Loop || p.Threads[r.Thread].Rank != 0)
+// loops runs where it always does, but for the tasks that it takes.
+func (c *Chance) judged(r *profile.Row) bool {
+	return c.p.Pages[r.Page].Home != topo.Unknown &&
+		(c.p.Regions[r.Region].Kind == profile.Loop || c.p.Threads[r.Thread].Rank != 0 || c.tasks[r.Region] == ofAll)
 }
 
 // pageUse is the accesses of one part to one page.
@@ -159,7 +164,7 @@ func (c *Chance) uses(counts func(*profile.Row) bool, every bool) map[Part][]pag
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		x, g := &p.Regions[r.Region], &p.Pages[r.Page]
-		if counts(r) && judged(p, r) && (every || x.Kind != profile.Loop || x.Dynamic) {
+		if counts(r) && c.judged(r) && (every || x.Kind != profile.Loop || x.Dynamic) {
 			cells = append(cells, cell{c.Part(r), allocated[g.Object], g.Index, p.Threads[r.Thread].Rank, r})
 		}
 	}
@@ -364,7 +369,7 @@ func (c *Chance) measure(mine map[Part][]pageUse, again []*profile.Profile, coun
 	}
 	for _, q := range again {
 		_, of := access.Groups(q)
-		other := byName(&Chance{Group: of, p: q}, counts)
+		other := byName(&Chance{Group: of, p: q, tasks: findTasks(q)}, counts)
 		var all, pages, regions float64
 		for part, uses := range mine {
 			from := other[names[part.Region]]

@@ -159,7 +159,7 @@ func touches(p *profile.Profile, life []int) *touching {
 		r := &p.Rows[i]
 		present[r.Region] = true
 		t.accesses[life[r.Page]] += r.Count
-		t.touch(life[r.Page], r.Thread, r.Region)
+		t.touch(life[r.Page], int(r.Thread), int(r.Region))
 	}
 	// System calls touch pages without an access of the program. Where the
 	// profile is restricted to some regions, only their first touches count.

@@ -196,7 +196,7 @@ func BenchmarkPages(b *testing.B) {
 	for i := range 250_000 {
 		p.Pages = append(p.Pages, profile.Page{Index: i, Home: topo.NodeID(i % 4), Thread: i % 8, Region: 1, Place: 1})
 		for j := range 4 {
-			p.Rows = append(p.Rows, profile.Row{Page: i, Thread: (i + j) % 8, Region: 1 + j%2, Level: profile.DRAM, Count: uint64(i%64 + 1)})
+			p.Rows = append(p.Rows, profile.Row{Page: int32(i), Thread: int32((i + j) % 8), Region: int32(1 + j%2), Level: profile.DRAM, Count: uint64(i%64 + 1)})
 		}
 	}
 	b.ResetTimer()

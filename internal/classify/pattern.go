@@ -15,6 +15,7 @@ import (
 type Patterns struct {
 	// Shape is the array behind each object of the group; nil if not known.
 	Shape *shape.Shape
+	Doubt string        // see shape.Shape
 	Loops []LoopPattern // those with most accesses first
 	// Together is the pattern of all loops' accesses together.
 	Together pattern.Result
@@ -35,7 +36,8 @@ const (
 )
 
 // FindPatterns returns the patterns of each group of access.Groups, from the DRAM
-// accesses of parallel code; no loops for what no plan places, and on one node.
+// accesses of parallel code, or all of them of a loop that runs in the caches; no loops for
+// what no plan places, and on one node.
 // shapes are by object.
 // Several instances that live together count as one object, one behind the other in
 // the order of their threads and allocation, instances that follow each other as the
@@ -46,9 +48,19 @@ func FindPatterns(p *profile.Profile, groups []access.Group, of []int, shapes ma
 		return list
 	}
 	cells := loopCells(p, groups, of)
+	finders := make([]*finder, len(groups))
 	for g := range groups {
 		if len(cells[g]) > 0 {
-			list[g] = findPatterns(p, &groups[g], cells[g], shapes)
+			finders[g] = newFinder(p, &groups[g], shapes)
+			finders[g].loops(cells[g])
+		}
+	}
+	for g, regions := range inCaches(p, of, finders) {
+		finders[g].look(regions)
+	}
+	for g, f := range finders {
+		if f != nil {
+			list[g] = f.finish(cells[g])
 		}
 	}
 	return list
@@ -58,6 +70,11 @@ func FindPatterns(p *profile.Profile, groups []access.Group, of []int, shapes ma
 type regionCell struct {
 	region, object int
 	pattern.Cell
+}
+
+func cellOf(p *profile.Profile, r *profile.Row) regionCell {
+	x := &p.Pages[r.Page]
+	return regionCell{int(r.Region), x.Object, pattern.Cell{Page: x.Index, Node: int(p.Threads[r.Thread].Node), Count: r.Count}}
 }
 
 // loopCells collects the rows that matter, by group.
@@ -81,40 +98,113 @@ func loopCells(p *profile.Profile, groups []access.Group, of []int) [][]regionCe
 		r := &p.Rows[i]
 		g := of[p.Pages[r.Page].Object]
 		if float64(sums[g]) >= patternGroup*float64(all) && counts(r) {
-			x := &p.Pages[r.Page]
-			cells[g] = append(cells[g], regionCell{r.Region, x.Object, pattern.Cell{Page: x.Index, Node: int(p.Threads[r.Thread].Node), Count: r.Count}})
+			cells[g] = append(cells[g], cellOf(p, r))
 		}
 	}
 	return cells
 }
 
-func findPatterns(p *profile.Profile, group *access.Group, cells []regionCell, shapes map[int]shape.Shape) Patterns {
+// finder finds the patterns of one group.
+type finder struct {
+	*layout
+	use     pattern.Use // without cells
+	strides []int64
+	found   Patterns
+}
+
+func newFinder(p *profile.Profile, group *access.Group, shapes map[int]shape.Shape) *finder {
 	l := layOut(p, group.Objects)
-	use := pattern.Use{Nodes: len(p.Run.Topology.Nodes), Head: l.head, Bytes: l.bytes, Period: p.Run.Period}
-	x := Patterns{}
-	strides := l.strides
-	if s, ok := shapes[group.Objects[0]]; ok {
-		x.Shape = &s
-		strides = append(strides, s.Strides()...)
+	f := &finder{layout: l, strides: l.strides}
+	f.use = pattern.Use{Nodes: len(p.Run.Topology.Nodes), Head: l.head, Bytes: l.bytes, Period: p.Run.Period}
+	s := shapes[group.Objects[0]]
+	if f.found.Doubt = s.Doubt; len(s.Dims) > 0 {
+		f.found.Shape = &s
+		f.strides = append(f.strides, s.Strides()...)
 	}
-	x.Loops = loopPatterns(use, l, cells, strides)
-	if len(strides) == 0 {
-		x.infer(l.bytes)
+	return f
+}
+
+// find is the pattern of cells.
+func (f *finder) find(cells []regionCell) pattern.Result {
+	f.use.Cells = f.place(cells)
+	return pattern.Find(f.use, f.strides)
+}
+
+// perMiss is the accesses at all levels to each DRAM access from which on a loop runs in
+// the caches: more than one to each byte of a line. What it misses is then what the
+// caches have lost by chance, or other nodes have written.
+const perMiss = 64
+
+// inCaches collects what the loops that run in the caches access at all levels, by
+// group and region.
+func inCaches(p *profile.Profile, of []int, finders []*finder) map[int]map[int][]regionCell {
+	left := make([]map[int]uint64, len(finders)) // of perMiss accesses to each miss, by region
+	for g, f := range finders {
+		if f == nil {
+			continue
+		}
+		left[g] = make(map[int]uint64)
+		for _, l := range f.found.Loops {
+			left[g][l.Region] = perMiss * l.Accesses
+		}
+	}
+	all := make(map[int]map[int][]regionCell)
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		g := of[p.Pages[r.Page].Object]
+		if n := left[g][int(r.Region)]; n > 0 {
+			left[g][int(r.Region)] = n - min(n, r.Count)
+			if n <= r.Count {
+				if all[g] == nil {
+					all[g] = make(map[int][]regionCell)
+				}
+				all[g][int(r.Region)] = nil
+			}
+		}
+	}
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		regions := all[of[p.Pages[r.Page].Object]]
+		if cells, ok := regions[int(r.Region)]; ok {
+			regions[int(r.Region)] = append(cells, cellOf(p, r))
+		}
+	}
+	return all
+}
+
+// look names the loops anew that run in the caches, by their accesses at all levels, by
+// region: each node of a gather misses the parts of the others, its own it has just
+// written.
+func (f *finder) look(regions map[int][]regionCell) {
+	for i := range f.found.Loops {
+		l := &f.found.Loops[i]
+		if cells, ok := regions[l.Region]; ok {
+			if r := f.find(cells); r.Kind != pattern.None && r.Kind != pattern.NotEnough {
+				l.Result = r
+			}
+		}
+	}
+}
+
+// finish adds what follows from the loops' patterns. cells are the DRAM accesses.
+func (f *finder) finish(cells []regionCell) Patterns {
+	x := &f.found
+	if len(f.strides) == 0 {
+		x.infer(f.bytes)
 	}
 	var wants []pattern.Want
 	for _, loop := range x.Loops {
 		wants = append(wants, loop.Want)
 	}
-	x.Conflict = pattern.FindConflict(wants, use.Nodes, use.Head, use.Bytes)
+	x.Conflict = pattern.FindConflict(wants, f.use.Nodes, f.use.Head, f.use.Bytes)
 	if x.Is() {
-		use.Cells = l.place(cells)
-		x.Together = pattern.Find(use, strides)
+		x.Together = f.find(cells)
 	}
-	return x
+	return *x
 }
 
-// loopPatterns finds the pattern of each region that matters to the group.
-func loopPatterns(use pattern.Use, l *layout, cells []regionCell, strides []int64) []LoopPattern {
+// loops finds the pattern of each region that matters to the group.
+func (f *finder) loops(cells []regionCell) {
 	slices.SortStableFunc(cells, func(a, b regionCell) int { return cmp.Compare(a.region, b.region) })
 	var all uint64
 	for _, c := range cells {
@@ -127,20 +217,20 @@ func loopPatterns(use pattern.Use, l *layout, cells []regionCell, strides []int6
 			n++
 		}
 		x := LoopPattern{Region: cells[0].region}
-		use.Cells = l.place(cells[:n])
-		x.First, x.Last = use.Cells[0].Page, use.Cells[0].Page
-		for _, c := range use.Cells {
+		placed := f.place(cells[:n])
+		x.First, x.Last = placed[0].Page, placed[0].Page
+		for _, c := range placed {
 			x.Accesses += c.Count
 			x.First, x.Last = min(x.First, c.Page), max(x.Last, c.Page)
 		}
 		if float64(x.Accesses) >= patternLoop*float64(all) {
-			x.Result = pattern.Find(use, strides)
+			x.Result = f.find(cells[:n])
 			list = append(list, x)
 		}
 		cells = cells[n:]
 	}
 	slices.SortStableFunc(list, func(a, b LoopPattern) int { return cmp.Compare(b.Accesses, a.Accesses) })
-	return list
+	f.found.Loops = list
 }
 
 // infer takes the periods of the loops for rows, the heaviest loop's first.

@@ -119,3 +119,24 @@ func TestInstances(t *testing.T) {
 		}
 	}
 }
+
+// TestInCaches: of two nodes that gather from a vector, each misses only the part that
+// the other has written, and finds all of it in its LLC afterwards.
+func TestInCaches(t *testing.T) {
+	const pages, threads = 64, 8
+	other := func(i int) int { return (i*threads/pages + threads/2) % threads }
+	p := profiletest.Draw(2, 4, "p heap: "+picture(pages, other, func(int) int { return -1 }))
+	groups, of := access.Groups(p)
+	kind := func() pattern.Kind { return FindPatterns(p, groups, of, nil)[0].Loops[0].Kind }
+	if got := kind(); got == pattern.AllToAll {
+		t.Errorf("misses alone: %s", got)
+	}
+	for page := range p.Pages {
+		for thread := range p.Threads {
+			p.Rows = append(p.Rows, profile.Row{Page: int32(page), Thread: int32(thread), Region: profiletest.Work, Level: profile.LLC, Count: 64 * 64})
+		}
+	}
+	if got := kind(); got != pattern.AllToAll {
+		t.Errorf("with what the caches hold: %s, want %s", got, pattern.AllToAll)
+	}
+}

@@ -95,10 +95,10 @@ func useByRegion(p *profile.Profile, rows []int, serial func(*profile.Row) bool,
 		if serial(r) {
 			continue
 		}
-		if use[r.Region] == nil {
-			use[r.Region] = make([]uint64, nodes)
+		if use[int(r.Region)] == nil {
+			use[int(r.Region)] = make([]uint64, nodes)
 		}
-		use[r.Region][p.Threads[r.Thread].Node] += r.Count
+		use[int(r.Region)][p.Threads[r.Thread].Node] += r.Count
 	}
 	return use
 }

@@ -151,9 +151,7 @@ func (h host) balancing() Finding {
 
 func (h host) hugePages() Finding {
 	const name = "transparent huge pages"
-	line := h.line("sys/kernel/mm/transparent_hugepage/enabled")
-	_, chosen, _ := strings.Cut(line, "[")
-	chosen, _, _ = strings.Cut(chosen, "]")
+	chosen := topo.HugePages(h.root)
 	switch chosen {
 	case "":
 		return Finding{name, OK, "not in this kernel", ""}

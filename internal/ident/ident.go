@@ -4,7 +4,10 @@
 // back into addresses.
 package ident
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // Module is an ELF file that was mapped into the program.
 type Module struct {
@@ -35,6 +38,16 @@ func (l Location) System() bool {
 	return strings.HasPrefix(l.File, "/usr/include/") || strings.HasPrefix(l.File, "/usr/lib/") ||
 		strings.HasPrefix(l.File, "/usr/local/include/c++/") ||
 		strings.HasPrefix(l.Function, "std::") || strings.HasPrefix(l.Function, "__gnu_cxx::")
+}
+
+// Fortran reports whether a source file is in Fortran, where upper and lower case
+// mean the same.
+func Fortran(file string) bool {
+	switch strings.ToLower(path.Ext(file)) {
+	case ".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08", ".f18", ".fpp":
+		return true
+	}
+	return false
 }
 
 // Code is an instruction address that survives a run: a module and an offset

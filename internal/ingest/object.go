@@ -74,6 +74,7 @@ func (b *builder) objects() error {
 		home          topo.NodeID
 	}
 	seen := map[same]int{}
+	placed := map[objectPage]bool{}
 	err = b.a.EachPage(func(i int, r arena.Page) {
 		if r.Number == 0 || r.Thread >= len(b.p.Threads) || r.Thread < -1 || r.Home >= len(b.p.Run.Topology.Nodes) || r.Home < -1 {
 			return
@@ -81,6 +82,9 @@ func (b *builder) objects() error {
 		object, index := o.find(r)
 		if index < 0 {
 			return
+		}
+		if r.Placed {
+			placed[objectPage{object, index}] = true
 		}
 		home := topo.NodeID(r.Home)
 		key := same{object, index, home}
@@ -97,7 +101,31 @@ func (b *builder) objects() error {
 		}
 		b.p.Pages = append(b.p.Pages, page)
 	})
+	b.placed(placed)
 	return err
+}
+
+// objectPage is a page of an object, on whatever homes.
+type objectPage struct{ object, index int }
+
+// placed marks the objects that the program places itself; pages are those that it has
+// placed at some time.
+func (b *builder) placed(pages map[objectPage]bool) {
+	own, all := map[int]int{}, map[int]int{}
+	for p := range pages {
+		own[p.object]++
+	}
+	seen := map[objectPage]bool{}
+	for i := range b.p.Pages {
+		g := &b.p.Pages[i]
+		if at := (objectPage{g.Object, g.Index}); own[g.Object] > 0 && !seen[at] {
+			seen[at] = true
+			all[g.Object]++
+		}
+	}
+	for object, n := range own {
+		b.p.Objects[object].Placed = 2*n >= all[object]
+	}
 }
 
 // find returns the object of a page record, made if it is new, and the page's
@@ -253,7 +281,7 @@ func (b *builder) rows() error {
 		for level, ops := range sums[at].count {
 			for op, n := range ops {
 				if n > 0 {
-					b.p.Rows = append(b.p.Rows, profile.Row{Page: at.page, Thread: at.thread, Region: at.region, Op: profile.Op(op), Level: profile.Level(level), Count: n, Latency: sums[at].latency[level][op], First: first, Last: last})
+					b.p.Rows = append(b.p.Rows, profile.Row{Page: int32(at.page), Thread: int32(at.thread), Region: int32(at.region), Op: profile.Op(op), Level: profile.Level(level), Count: n, Latency: sums[at].latency[level][op], First: first, Last: last})
 				}
 			}
 		}

@@ -32,7 +32,7 @@ func (r *resolver) verified(file *symbol.Module, l *plan.Loop) error {
 	if _, symbols := file.FunctionAt(l.Offset - 1); !symbols || l.Schedule == plan.Affine || r.permutable == nil {
 		return nil
 	}
-	return r.permutable(file.Path(), l.Offset)
+	return r.permutable(file.Path(), r.files.closure(), l.Offset)
 }
 
 // copiesOf returns the other calls by which threads may begin the loop that the call

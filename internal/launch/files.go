@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type files struct {
 	programs []string
 	planned  string // base name of the program that the plan was made from
 	environ  []string
+	words    []string // the command
 	all      []string // programs and the libraries that they are linked to; nil until needed
 }
 
@@ -32,7 +34,7 @@ const scriptBytes = 64 << 10
 
 // newFiles lists the programs of a command; planned is the command of the plan.
 func newFiles(command, environ, planned []string, table *symbol.Table) *files {
-	f := &files{table: table, environ: environ}
+	f := &files{table: table, environ: environ, words: command}
 	if len(planned) > 0 {
 		f.planned = filepath.Base(planned[0])
 	}
@@ -123,6 +125,45 @@ func (f *files) find(m plan.Module) (*symbol.Module, match) {
 		}
 	}
 	return nil, none
+}
+
+// late finds the very file of a module that no program is linked to, as one that it
+// loads while it runs: in the folders of the programs, of what is in these, of their
+// libraries and of LD_LIBRARY_PATH, and where a word of the command names it. nil is
+// none.
+func (f *files) late(m plan.Module) *symbol.Module {
+	for _, path := range f.latePaths(m.Name) {
+		if e, err := f.table.Open(path); err == nil && m.BuildID != "" && e.BuildID() == m.BuildID {
+			return e
+		}
+	}
+	return nil
+}
+
+func (f *files) latePaths(name string) (paths []string) {
+	dirs := []string{".", "*"}
+	for _, p := range f.programs {
+		dirs = append(dirs, filepath.Dir(p), filepath.Join(filepath.Dir(p), "*"))
+	}
+	for _, p := range f.closure() {
+		dirs = append(dirs, filepath.Dir(p))
+	}
+	for _, kv := range f.environ {
+		if list, ok := strings.CutPrefix(kv, "LD_LIBRARY_PATH="); ok {
+			dirs = append(dirs, filepath.SplitList(list)...)
+		}
+	}
+	slices.Sort(dirs)
+	for _, d := range slices.Compact(dirs) {
+		found, _ := filepath.Glob(filepath.Join(d, name))
+		paths = append(paths, found...)
+	}
+	for _, word := range f.words {
+		if filepath.Base(word) == name {
+			paths = append(paths, word)
+		}
+	}
+	return paths
 }
 
 // sameName reports whether path is a file of this base name, another version of

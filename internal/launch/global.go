@@ -25,6 +25,13 @@ func (r *resolver) global(o *runfile.Object, e *plan.Entry) error {
 	if v.Size < units.PageSize {
 		return fmt.Errorf("it has %d bytes now, less than a page", v.Size)
 	}
+	if v.Size != uint64(e.Bytes) {
+		why := "it was rebuilt: profile it again if this is much"
+		if how == verySame {
+			why = "the file is the profiled one: was the plan edited?"
+		}
+		r.res.warn("%s has %v, and %v in the plan, whose place is stretched to what it has; %s", e.Name, units.Bytes(v.Size), e.Bytes, why)
+	}
 	o.MinBytes, o.MaxBytes = v.Size, v.Size
 	o.Symbol = &runfile.Symbol{Module: r.module(file.Path(), file.BuildID()), VAddr: v.VAddr, Bytes: v.Size}
 	return nil

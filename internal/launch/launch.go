@@ -40,6 +40,7 @@ import (
 	"numaopt/internal/runfile"
 	"numaopt/internal/symbol"
 	"numaopt/internal/topo"
+	"numaopt/internal/units"
 )
 
 // Run is the run file that Resolve makes; see package runfile.
@@ -62,8 +63,9 @@ type Options struct {
 	Summary string   // path for the runtime's JSON; empty is text on stderr
 	// Permutable says why the loop whose bounds are fetched by the call that returns
 	// to an ELF virtual address of a file must stay as it is; nil if it need not.
+	// loaded are the program and the libraries that it is linked to.
 	// Without it loops of rebuilt files keep OpenMP's schedule.
-	Permutable func(path string, returns uint64) error
+	Permutable func(path string, loaded []string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a
 	// quarter; 0 is the kernel's default.
 	MapCount int
@@ -103,21 +105,21 @@ func Resolve(p *plan.Plan, table *symbol.Table, opt Options) (*Result, error) {
 	if mapCount <= 0 {
 		mapCount = defaultMapCount
 	}
-	res.Run.PageRanges = mapCount / 4
+	res.Run.PageRanges, res.Run.PageSize = mapCount/4, uint64(p.PageSize)
 	if len(res.Run.Nodes) == 1 {
 		res.OneNode = true
-		res.warn("this machine has one NUMA node: nothing to place, the program runs as it is")
+		res.warn("this machine has one NUMA node: the plan's objects (%d) and loops (%d) are skipped, no thread is bound, and the program runs unchanged", len(p.Objects), len(p.Loops))
 		return res, nil
 	}
 	r := &resolver{res: res, plan: p, files: newFiles(opt.Command, opt.Environ, p.From.Command, table), modules: map[string]int{},
 		hoped: map[int]bool{}, hopedLoops: map[int]bool{}, bind: bindOf(p, opt), permutable: opt.Permutable}
 	before := len(res.Warnings)
+	r.loops()
+	found := len(res.Run.Loops) - len(r.hopedLoops)
 	for i := range p.Objects {
 		r.object(i, &p.Objects[i])
 	}
-	found := len(res.Run.Objects) - len(r.hoped)
-	r.loops()
-	found += len(res.Run.Loops) - len(r.hopedLoops)
+	found += len(res.Run.Objects) - len(r.hoped)
 	reasons := len(res.Warnings)
 	r.dropAmbiguous()
 	res.Placed = len(res.Run.Objects) + len(res.Run.Loops)
@@ -144,14 +146,23 @@ type resolver struct {
 	hopedLoops map[int]bool
 	bind       string
 	// permutable is Options.Permutable; bounds the calls found so far.
-	permutable func(path string, returns uint64) error
+	permutable func(path string, loaded []string, returns uint64) error
 	bounds     map[string]callsOutcome
+	otherwise  int // objects for which Entry.Otherwise is in force
 }
 
+// unscheduled reports whether more of the plan's loops keep OpenMP's schedule here than
+// do not.
+func (r *resolver) unscheduled() bool { return 2*len(r.res.Run.Loops) < len(r.plan.Loops) }
+
 // mismatched warns where pages go where the plan's schedules want them, and some of
-// the loops do not.
+// the loops do not, or where they do not for that reason.
 func (r *resolver) mismatched() {
-	if n := len(r.plan.Loops) - len(r.res.Run.Loops); n > 0 && len(r.res.Run.Objects) > 0 {
+	n := len(r.plan.Loops) - len(r.res.Run.Loops)
+	switch {
+	case r.otherwise > 0:
+		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, so %d of its objects are placed as suits that: profile the program as it is run here", n, len(r.plan.Loops), r.otherwise)
+	case n > 0 && len(r.res.Run.Objects) > 0:
 		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, and the pages are placed for all of them: make a plan without, with numaopt plan --no-schedules", n, len(r.plan.Loops))
 	}
 }
@@ -162,6 +173,35 @@ func (r *resolver) left(e *plan.Entry, why string) {
 	r.res.warn("%s is not placed: %s", e.Name, why)
 }
 
+// tooSmall warns of an object that has fewer pages than there are nodes to give parts to.
+func (r *resolver) tooSmall(o *runfile.Object, e *plan.Entry, place plan.Distribution) {
+	bytes := uint64(e.Bytes) * uint64(max(1, o.Count))
+	if o.Symbol != nil {
+		bytes = o.Symbol.Bytes
+	}
+	pages, nodes := (bytes+units.PageSize-1)/units.PageSize, len(r.res.Run.Nodes)
+	if place.Policy == plan.XWise && pages < uint64(nodes) {
+		r.res.warn("%s: x-wise gives each of %d nodes a part of whole pages, and it has %d: only %d nodes get one; a smaller team or a larger problem would use all", e.Name, nodes, pages, pages)
+	}
+}
+
+// otherMap is Entry.Otherwise as a page map, which the runtime takes up where a sweep has
+// another length than in the plan; nil where that is none of few runs, as interleaving.
+func (r *resolver) otherMap(e *plan.Entry) []runfile.Pages {
+	d, pages := *e.Otherwise, e.Bytes.Pages()
+	if e.Instance != nil {
+		pages *= e.Instance.Count
+	}
+	if d.Policy == plan.Interleave || !d.Places() {
+		return nil
+	}
+	runs := d.Map
+	if d.Policy != plan.Pages {
+		runs = plan.MakeRuns(d.Homes(pages, r.plan.From.Nodes))
+	}
+	return scaleRuns(runs, r.plan.From.Nodes, len(r.res.Run.Nodes))
+}
+
 // object resolves entry i of the plan.
 func (r *resolver) object(i int, e *plan.Entry) {
 	o := runfile.Object{ID: i, Name: e.Name, Kind: runfile.Kind(e.Kind), Rank: -1, Count: 1}
@@ -169,7 +209,15 @@ func (r *resolver) object(i int, e *plan.Entry) {
 		o.Rank, o.First, o.Count = e.Instance.Rank, e.Instance.First, e.Instance.Count
 	}
 	o.Touched = touched(e.Touched)
-	if err := distribute(&o, e.Place, r.plan.From.Nodes, len(r.res.Run.Nodes)); err != nil {
+	place := e.Place
+	if e.Otherwise != nil && r.unscheduled() {
+		r.otherwise++
+		if place = *e.Otherwise; !place.Places() {
+			r.res.Left++
+			return
+		}
+	}
+	if err := distribute(&o, place, r.plan.From.Nodes, len(r.res.Run.Nodes)); err != nil {
 		r.left(e, err.Error())
 		return
 	}
@@ -182,6 +230,10 @@ func (r *resolver) object(i int, e *plan.Entry) {
 	if err != nil {
 		r.left(e, err.Error())
 		return
+	}
+	r.tooSmall(&o, e, place)
+	if e.Otherwise != nil && !r.unscheduled() && slices.ContainsFunc(r.res.Run.Loops, func(l runfile.Loop) bool { return l.Sweep > 0 }) {
+		o.Otherwise = r.otherMap(e)
 	}
 	r.res.Run.Objects = append(r.res.Run.Objects, o)
 }

@@ -298,6 +298,30 @@ func TestResolveGlobal(t *testing.T) {
 	}
 }
 
+// A member of a COMMON block is placed alone.
+func TestResolveMember(t *testing.T) {
+	dir := t.TempDir()
+	app, source := filepath.Join(dir, "app"), filepath.Join(dir, "app.f90")
+	text := "program p\n real(8) :: u(1000), w(2000)\n common /flds/ u, w\n u = 1\n w = 2\n print *, sum(u) + sum(w)\nend\n"
+	if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gfortran", "-g", "-fopenmp", source, "-o", app).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	m, err := symbol.Open(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{From: plan.From{Command: []string{"app"}, Nodes: 4}, Threads: plan.Threads{Bind: "compact"},
+		Objects: []plan.Entry{{Name: "w in /flds/", Kind: "global", Bytes: 16000, Symbol: "flds_(w)", File: source,
+			Module: plan.Module{Name: "app", BuildID: m.BuildID()}, Place: plan.Distribution{Policy: plan.XWise}}}}
+	res, block := resolve(t, p, options(t, "4x2", app)), m.Objects("flds_")
+	if res.Placed != 1 || len(block) != 1 || res.Run.Objects[0].Symbol.VAddr != block[0].VAddr+8000 || res.Run.Objects[0].Symbol.Bytes != 16000 {
+		t.Errorf("%+v, %v", res.Run.Objects, res.Warnings)
+	}
+}
+
 func TestResolveThroughWrapper(t *testing.T) {
 	dir := t.TempDir()
 	app := build(t, dir, "app", "gcc -g -O1 -fopenmp")
@@ -544,7 +568,28 @@ func TestRegionsOf(t *testing.T) {
 	if _, err := RegionsOf([]string{app}, os.Environ(), []string{"main", "sweep"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), `"sweep": there are grid.c:29 (main)`) {
 		t.Errorf("unknown name: %v", err)
 	}
-	if _, err := RegionsOf([]string{"sh"}, os.Environ(), []string{"main"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), "no OpenMP loops") {
+	if _, err := RegionsOf([]string{"sh"}, os.Environ(), []string{"main"}, new(symbol.Table)); err == nil || !strings.Contains(err.Error(), "no OpenMP regions") {
 		t.Errorf("a program without loops: %v", err)
+	}
+}
+
+// Case means nothing in names of Fortran, but in those of files.
+func TestMatchesLoop(t *testing.T) {
+	for _, c := range []struct {
+		file, name string
+		want       bool
+	}{
+		{"/src/a.f90", "X_SWEEP", true},
+		{"/src/a.f90", "Flow::x_sweep", true},
+		{"/src/a.f90", "sweep", false},
+		{"/src/a.f90", "a.f90:7", true},
+		{"/src/a.F90", "a.f90:7", false},
+		{"/src/a.c", "X_SWEEP", false},
+		{"/src/a.c", "x_sweep", true},
+	} {
+		l := symbol.Loop{Symbol: "__flow_MOD_x_sweep._omp_fn.0", Function: "flow::x_sweep", File: c.file, Line: 7}
+		if got := matchesLoop(l, c.name); got != c.want {
+			t.Errorf("%s in %s: %v", c.name, c.file, got)
+		}
 	}
 }

@@ -102,9 +102,8 @@ func (r *resolver) schedule(o *runfile.Loop, l *plan.Loop) error {
 	return nil
 }
 
-// site finds the call that fetches the bounds of a loop. A loop of a file that is
-// not at hand is left to the runtime, which knows that by its build id; guess is
-// true where the file is the program itself under another name, or one that this
+// site finds the call that fetches the bounds of a loop. A file that the program
+// loads while it runs the runtime knows by its build id; guess is true where the file is the program itself under another name, or one that this
 // one starts.
 func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 	file, how := r.files.find(l.Module)
@@ -113,7 +112,7 @@ func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 		return false, fmt.Errorf("%s is not among the program and its libraries, and has no build id", l.Module.Name)
 	case file == nil:
 		o.Module, o.Offset = r.module(l.Module.Name, l.Module.BuildID), l.Offset
-		return false, nil
+		return false, r.verifiedLate(l)
 	case how == verySame:
 		o.Module, o.Offset = r.module(file.Path(), file.BuildID()), l.Offset
 		return false, r.verified(file, l)
@@ -124,9 +123,21 @@ func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 	}
 	if how == guessed && carried(l.Module.BuildID) {
 		o.Module, o.Offset = r.module(l.Module.Name, l.Module.BuildID), l.Offset
-		return true, nil
+		return true, r.verifiedLate(l)
 	}
 	return false, err
+}
+
+// verifiedLate is verified for a file that the program loads while it runs. It must be
+// found, since a loop is permuted only if its code has been read.
+func (r *resolver) verifiedLate(l *plan.Loop) error {
+	if r.permutable == nil || l.Schedule == plan.Affine {
+		return nil
+	}
+	if file := r.files.late(l.Module); file != nil {
+		return r.verified(file, l)
+	}
+	return fmt.Errorf("%s is not among the program and its libraries, so it cannot be read whether its code depends on the thread number: if the program loads it while it runs, put its folder into LD_LIBRARY_PATH; if a script starts the program, apply the plan to the program itself", l.Module.Name)
 }
 
 // rebuilt finds a loop's call in a file that is not the profiled one, by the place
@@ -204,7 +215,7 @@ func (r *resolver) sound(file *symbol.Module, l *plan.Loop, c calls, ra uint64) 
 	if r.permutable == nil {
 		return fmt.Errorf("%s was rebuilt, and what its code does with the thread number is known of the profiled one alone: profile it again", filepath.Base(file.Path()))
 	}
-	return r.permutable(file.Path(), ra)
+	return r.permutable(file.Path(), r.files.closure(), ra)
 }
 
 // known reports whether a call is at a loop of the plan that is permuted as l is.

@@ -156,7 +156,7 @@ func TestResolveLoops(t *testing.T) {
 				}
 			}
 			opt := options(t, "4x2", now)
-			opt.Permutable = func(_ string, ra uint64) error {
+			opt.Permutable = func(_ string, _ []string, ra uint64) error {
 				if m, _ := symbol.Open(now); m.ReturnSite(ra).Inlined[0].Function == "down" && (c.runtime == "libgomp" && len(c.edit) > 0 || strings.Contains(c.name, "refused")) {
 					return errors.New("the thread number is stored")
 				}

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/symbol"
 )
 
@@ -46,7 +47,7 @@ func regions(paths, names []string, table *symbol.Table) ([]FuncOffset, error) {
 	}
 	for i, ok := range found {
 		if !ok {
-			return nil, fmt.Errorf("no parallel loop is called %q: %s", names[i], listed(have))
+			return nil, fmt.Errorf("no parallel region is called %q: %s; a region is counted whole, not one loop in it", names[i], listed(have))
 		}
 	}
 	return out, nil
@@ -65,7 +66,14 @@ func matchesLoop(l symbol.Loop, name string) bool {
 	if name == "" {
 		return false
 	}
-	if name == l.Symbol || name == regionName(l) || name == l.Function || strings.HasSuffix(l.Function, "::"+name) {
+	lower := func(s string) string {
+		if ident.Fortran(l.File) { // where case means nothing
+			return strings.ToLower(s)
+		}
+		return s
+	}
+	wanted, function := lower(name), lower(l.Function)
+	if wanted == lower(l.Symbol) || wanted == lower(regionName(l)) || wanted == function || strings.HasSuffix(function, "::"+wanted) {
 		return true
 	}
 	if l.File == "" {
@@ -83,7 +91,7 @@ func listed(have []string) string {
 	sort.Strings(have)
 	switch {
 	case len(have) == 0:
-		return "the program has no OpenMP loops"
+		return "the program has no OpenMP regions"
 	case len(have) > mostListed:
 		return fmt.Sprintf("there are %s and %d more", strings.Join(have[:mostListed], ", "), len(have)-mostListed)
 	}

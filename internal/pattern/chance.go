@@ -11,17 +11,47 @@ import (
 // Royall, Statistical Evidence, 1997, §1.4), times the number of choices that the
 // fit had against chance: orders of the nodes, and borders.
 func (t *table) confidence(f, rival *fit) float64 {
+	chance := t.byChance(f)
+	if rival != nil {
+		chance = max(chance, math.Exp(min(0, -t.weight*(f.likelihood-rival.likelihood))))
+	}
+	return 1 - chance
+}
+
+// byChance bounds the probability that pages whose nodes have no order look like f.
+func (t *table) byChance(f *fit) float64 {
 	k := float64(len(t.nodes))
 	orders, _ := math.Lgamma(k + 1)
 	choices := orders + (k-1)*math.Log(float64(len(t.page)))
 	if f.square != nil { // at most as many orders in each row, and twice the borders
 		choices = k*orders + 2*(k-1)*math.Log(float64(len(t.page)))
 	}
-	chance := math.Exp(min(0, choices-t.weight*f.likelihood))
-	if rival != nil {
-		chance = max(chance, math.Exp(min(0, -t.weight*(f.likelihood-rival.likelihood))))
+	return math.Exp(min(0, choices-t.weight*f.likelihood))
+}
+
+// searched is the logarithm of how many periods can be told apart among those that
+// are looked for: the best of as many is by chance so much likelier than the true one.
+func (t *table) searched() float64 { return 2 * math.Log(float64(len(t.page))) }
+
+// scatter is by how much a fit's skill may be too high by chance: three standard
+// deviations by the number of samples or, for the best of all periods, what the
+// greatest of as many differs by from their mean. The deviation of a share near 1 is
+// not 0: Agresti and Coull add two samples either way.
+func (t *table) scatter(f *fit) float64 {
+	n := float64(t.samples) + 4
+	share := (f.explains*float64(t.samples) + 2) / n
+	deviations := 3.0
+	if f.searched {
+		deviations = math.Sqrt(2 * t.searched())
 	}
-	return 1 - chance
+	return deviations * math.Sqrt(share*(1-share)/n) / (1 - f.chance)
+}
+
+// accidental reports whether all of many pages have been seen and still f is likelier
+// chance than not.
+func (t *table) accidental(f *fit) bool {
+	n := uint64(len(t.page))
+	return n >= manyPages*uint64(len(t.nodes)) && t.samples >= manySamples*n && t.byChance(f) > 0.5
 }
 
 // divergence is Kullback and Leibler's of a share p from a share q < p; 0 if p is

@@ -18,6 +18,8 @@ type fit struct {
 	// page is that of its bytes, per weight, above that of all pages alike.
 	likelihood float64
 	explains   float64 // share of the accesses
+	chance     float64 // share that the parts would explain by chance, below 1
+	searched   bool    // the period is the best of many, not a stride
 }
 
 // noise is the share of the accesses that the likelihood of a fit leaves to chance:
@@ -177,6 +179,10 @@ func partition(bins int, order []int, at func(b, n int) float64) (ends []int) {
 	return ends
 }
 
+// tooCoarse is the share that parts explain by chance from which on pages do not tell
+// nodes apart: nearly all hold bytes of nearly all nodes.
+const tooCoarse = 0.85
+
 // judge fills in how well f does.
 func (t *table) judge(f *fit) {
 	var explained, chance, counted, likelihood float64
@@ -201,7 +207,8 @@ func (t *table) judge(f *fit) {
 		}
 	}
 	f.explains, f.likelihood = counted/t.total, likelihood/t.weight
-	if chance < 0.95*t.weight { // else pages are too coarse to tell
+	f.chance = min(chance/t.weight, tooCoarse)
+	if f.chance < tooCoarse {
 		f.skill = (explained - chance) / (t.weight - chance)
 	}
 }

@@ -64,6 +64,10 @@ const (
 // for longer.
 const MinPerNode = 50
 
+// searchedPerNode is the same for a period that is none of the array's strides:
+// with fewer, one beside the stride fits as well by chance.
+const searchedPerNode = 3 * MinPerNode
+
 // perBlock is the samples for each of a square's P × P blocks below which a period
 // that a square would show as well is not believed.
 const perBlock = 16
@@ -87,6 +91,11 @@ const (
 	// minConfidence is the least confidence of a pattern that more samples would
 	// make surer.
 	minConfidence = 0.95
+	// manySamples is the samples a page from which on more of them say nothing new.
+	manySamples = 4
+	// manyPages is the pages for each node with which a pattern is surer than chance;
+	// small objects are called what they look like, whatever their confidence.
+	manyPages = 8
 )
 
 // Part is the bytes [From, To) of each period, which Node uses.
@@ -161,11 +170,19 @@ func Find(u Use, strides []int64) Result {
 		return r
 	}
 	best, rival := t.bestFit(strides)
-	if best == nil || best.skill < minSkill {
+	if best == nil || best.skill < minSkill || t.accidental(best) {
 		t.withoutParts(&r)
 		return r
 	}
 	if need := uint64(perBlock * len(t.nodes) * len(t.nodes)); u.period() > 1 && t.samples < need && t.maybeSquare(best, strides) {
+		r.Need = need
+		return r
+	}
+	if u.period() > 1 && best.skill-t.scatter(best) < minSkill {
+		r.Need = 2 * t.samples
+		return r
+	}
+	if need := uint64(searchedPerNode * u.Nodes); u.period() > 1 && best.searched && t.samples < need {
 		r.Need = need
 		return r
 	}
@@ -176,8 +193,7 @@ func Find(u Use, strides []int64) Result {
 	r.Explains = best.explains
 	r.Confidence = t.confidence(best, rival)
 	r.Kind = best.kind(t, strides)
-	// Once pages have several samples each, more of them say nothing new.
-	if t.samples < 4*uint64(len(t.page)) && r.Confidence < minConfidence {
+	if t.samples < manySamples*uint64(len(t.page)) && r.Confidence < minConfidence {
 		return Result{Kind: NotEnough, Explains: math.NaN(), Confidence: math.NaN(), Samples: t.samples, Need: 2 * t.samples}
 	}
 	return r
@@ -199,6 +215,7 @@ func (t *table) bestFit(strides []int64) (best, rival *fit) {
 		}
 	}
 	tryLater := func(f *fit) { try(f, f != nil && t.clearly(f, best)) }
+	trySearched := func(f *fit) { try(f, t.clearly(f, best) && t.weight*(f.likelihood-best.likelihood) > t.searched()) }
 	try(t.fitParts(t.size), true)
 	for _, s := range strides {
 		tryLater(t.fitParts(s))
@@ -210,7 +227,8 @@ func (t *table) bestFit(strides []int64) (best, rival *fit) {
 		// What is a stride but for the noise of the samples is that stride.
 		f := t.sharpen(period)
 		if f != nil && !slices.ContainsFunc(strides, func(s int64) bool { return near(f.period, s, t.size) }) {
-			tryLater(f)
+			f.searched = true
+			trySearched(f)
 		}
 	}
 	if !t.good(best) || best.period < t.size {

@@ -9,6 +9,7 @@ import (
 
 	"numaopt/internal/ident"
 	"numaopt/internal/topo"
+	"numaopt/internal/units"
 )
 
 // Check says what is wrong with p, the first fault found; nil if nothing.
@@ -27,6 +28,9 @@ func (p *Plan) Check() error {
 	default:
 		return fmt.Errorf("threads: bind %q is not compact, spread or none", p.Threads.Bind)
 	}
+	if err := CheckPageSize(p.PageSize); p.PageSize != 0 && err != nil {
+		return fmt.Errorf("page-size: %w", err)
+	}
 	claims := make(map[string][]*Entry)
 	for i := range p.Objects {
 		e := &p.Objects[i]
@@ -42,6 +46,14 @@ func (p *Plan) Check() error {
 		claims[key] = append(claims[key], e)
 	}
 	return p.checkLoops()
+}
+
+// CheckPageSize says why pages of this size are none to plan for; nil if they are.
+func CheckPageSize(size units.Bytes) error {
+	if size < units.PageSize || size > units.GiB || size&(size-1) != 0 {
+		return fmt.Errorf("%v is not a power of two from 4K to 1G, such as 64K or 2M", size)
+	}
+	return nil
 }
 
 // checkLoops says what is wrong with the loops: each by itself, two at one call
@@ -200,6 +212,11 @@ func (e *Entry) check(nodes int) error {
 	}
 	if err := e.Place.Check(nodes); err != nil {
 		return fmt.Errorf("place: %w", err)
+	}
+	if e.Otherwise != nil {
+		if err := e.Otherwise.Check(nodes); err != nil {
+			return fmt.Errorf("otherwise: %w", err)
+		}
 	}
 	return e.Predict.check()
 }

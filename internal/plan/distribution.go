@@ -39,6 +39,19 @@ func (d Distribution) Home(page, pages, nodes int) int {
 	return -1
 }
 
+// FirstTouch leaves all pages where first touch puts them.
+func FirstTouch() *Distribution { return &Distribution{Policy: Pages, Map: Runs{{Node: -1, Count: 1}}} }
+
+// Equal reports whether d and o say the same in the same words.
+func (d Distribution) Equal(o Distribution) bool {
+	return d.Policy == o.Policy && d.Node == o.Node && d.Block == o.Block && slices.Equal(d.Nodes, o.Nodes) && slices.Equal(d.Map, o.Map)
+}
+
+// Places reports whether d places any page.
+func (d Distribution) Places() bool {
+	return d.Policy != Pages || slices.ContainsFunc(d.Map, func(r Run) bool { return r.Node >= 0 })
+}
+
 // rescale is the page of a map made for from pages that stands for page i of an
 // object of to pages.
 func rescale(i, from, to int) int {

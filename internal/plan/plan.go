@@ -27,7 +27,9 @@ type Plan struct {
 	From    From    `yaml:"from"`
 	Predict Predict `yaml:"predicted"`
 	Threads Threads `yaml:"threads"`
-	Objects []Entry `yaml:"objects"`
+	// PageSize is the units that get one node, aligned in memory; 0 is the page.
+	PageSize units.Bytes `yaml:"page-size,omitempty"`
+	Objects  []Entry     `yaml:"objects"`
 	// Loops are those that do not keep OpenMP's schedule; equal groups together.
 	Loops []Loop `yaml:"loops,omitempty"`
 	// Notes are what the planner could not do and why, for the reader.
@@ -76,12 +78,15 @@ type Entry struct {
 	// Instance says which allocations of Stack are meant; nil is every one, each
 	// placed by itself.
 	Instance *Instance `yaml:"instance,omitempty,flow"`
-	// Symbol, Module and File name a global.
+	// Symbol, Module and File name a global; a member of a COMMON block as "flds_(u)".
 	Symbol string `yaml:"symbol,omitempty"`
 	Module Module `yaml:"module,omitempty,flow"`
 	File   string `yaml:"file,omitempty"`
 
 	Place Distribution `yaml:"place"`
+	// Otherwise is its place where the plan's loops keep OpenMP's schedule, as in another
+	// build or on other nodes: pages and schedules belong together. Absent is Place.
+	Otherwise *Distribution `yaml:"otherwise,omitempty"`
 	// Touched is which pages the profile saw touched, as runs; empty is not
 	// known. Offsets are pages of the object, or of the instances together.
 	Touched Runs    `yaml:"touched,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"numaopt/internal/safefile"
+	"numaopt/internal/units"
 )
 
 // end is the last line of a plan file, YAML's mark for the end of a document; a
@@ -96,13 +97,15 @@ type head struct {
 	From    From    `yaml:"from"`
 	Predict Predict `yaml:"predicted"`
 	Threads Threads `yaml:"threads"`
+	// PageSize as in Plan.
+	PageSize units.Bytes `yaml:"page-size,omitempty"`
 }
 
 type tail struct {
 	Notes []string `yaml:"notes"`
 }
 
-func (p *Plan) head() head { return head{p.Version, p.From, p.Predict, p.Threads} }
+func (p *Plan) head() head { return head{p.Version, p.From, p.Predict, p.Threads, p.PageSize} }
 
 // effect is a prediction in words, of the accesses "to" an object or "in" a loop.
 func effect(what string, p Predict) string {

@@ -115,12 +115,12 @@ func (d *demand) steal(list []LoopDecision, groups []group) {
 		if !affine(x) {
 			continue
 		}
-		if work[r.Region] == nil {
-			work[r.Region] = make([]uint64, d.n)
+		if work[int(r.Region)] == nil {
+			work[int(r.Region)] = make([]uint64, d.n)
 		}
-		work[r.Region][d.p.Threads[r.Thread].Node] += r.Count
-		if where[r.Page] < 0 && pg.Region == r.Region && pg.Home >= 0 && d.counts(r) {
-			own[r.Region] += r.Count * d.grain / max(1, x.Invocations)
+		work[int(r.Region)][d.p.Threads[r.Thread].Node] += r.Count
+		if where[int(r.Page)] < 0 && pg.Region == int(r.Region) && pg.Home >= 0 && d.counts(r) {
+			own[int(r.Region)] += r.Count * d.grain / max(1, x.Invocations)
 		}
 	}
 	for i := range list {
@@ -136,6 +136,24 @@ func (d *demand) steal(list []LoopDecision, groups []group) {
 		x.Reason = fmt.Sprintf("%s; %s of its work is of nodes whose part is longer than their share, and others steal it",
 			x.Reason, units.FormatPercent(units.Percent(float64(stolen), float64(all))))
 	}
+}
+
+// uncertainty says between what the prediction of affine loops lies: they are as far
+// as predicted where all threads keep running, and as if any thread took any chunk
+// where none does.
+func (d *demand) uncertainty(r *Result) []string {
+	var more, all uint64
+	for _, x := range r.Loops {
+		if affine(&d.p.Regions[x.Region]) {
+			more += max(x.After, x.Accesses-x.Accesses/uint64(d.n)) - x.After
+			all += x.Accesses
+		}
+	}
+	if all == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("affine loops are predicted for threads that all keep running; from one that is held up others steal. On a busy machine 10 points more were counted, %s of remote accesses are the most it can come to; numaopt lab counts a run with stealing, numaopt profile --plan one without",
+		units.FormatPercent(units.Percent(float64(r.After.Remote+more), float64(r.After.Known))))}
 }
 
 // stolen is the part of the nodes' work that is more than their CPUs' share.

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -47,6 +48,9 @@ func TestAffine(t *testing.T) {
 		}
 		if got := r.PagesOnly.RemotePct(); math.Abs(got-chance) > 1 {
 			t.Errorf("%d nodes: %.1f %% with pages alone, want %.1f", nodes, got, chance)
+		}
+		if got, want := strings.Join(r.Plan.Notes, "; "), fmt.Sprintf("%.1f %% of remote accesses are the most", chance); !strings.Contains(got, want) {
+			t.Errorf("%d nodes: notes %q, want %q", nodes, got, want)
 		}
 		// Without the option the same profile says what the program does without it.
 		r = build(t, s.Profile, DefaultOptions())

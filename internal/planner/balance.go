@@ -46,7 +46,7 @@ func (d *demand) interleave(g *group, load []uint64) (unit, []uint64, bool) {
 	after := slices.Clone(load)
 	for i := range u.cells {
 		if c := &u.cells[i]; c.home >= 0 {
-			for n, count := range c.use {
+			for n, count := range d.of(d.expected.use, c.profile) {
 				used[n] += count
 			}
 			after[c.home] -= min(c.all, after[c.home])

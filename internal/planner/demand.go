@@ -32,6 +32,8 @@ type demand struct {
 	// schedules is by group of loops; nil is static everywhere.
 	schedules []schedule
 	verdict   []string // by group of loops: why its schedule is what it is
+	// otherwise is the places of the best plan without schedules; nil where that is it.
+	otherwise map[unitName]plan.Distribution
 	// home is where each page is if it is left to first touch; -1 is not known.
 	home []int
 	// whole and far are the accesses to each page as profiled, and the remote ones.
@@ -44,7 +46,9 @@ type demand struct {
 	byObject [][]int
 	stacks   [][]plan.Frame // by site, as a plan names it
 	canHold  []bool         // node has memory
+	slit     *distances     // nil: all remote nodes are equally far
 	known    uint64         // accesses to pages with a known home
+	unit     int            // pages that get one node
 	// grain is how many units all of these count for one access: 1, or more where
 	// accesses are divided among nodes.
 	grain  uint64
@@ -53,6 +57,13 @@ type demand struct {
 	// page.
 	dealt []uint64
 	luck  [classify.Different + 1][]uint64
+	// tossed is the pages that handed-out work touches first, see dynamic.go: how much
+	// of that work each node does.
+	tossed map[int][]uint64
+	// dealtFirst is by page whether handed-out work touched it first, hands how much of
+	// such work each node does, by part.
+	dealtFirst []bool
+	hands      map[classify.Part][]uint64
 }
 
 // table is accesses by page of the profile.
@@ -61,9 +72,21 @@ type table struct {
 	// are; base is the part of use that no schedule moves.
 	use, base []uint64
 	// stay[page] is the accesses that are local where the page is left to first
-	// touch: use of its home and, for what is chance, drift, see dynamic.go.
+	// touch: homeUse and, for what is chance, drift, see dynamic.go.
 	stay  []uint64
 	drift []int64
+	// weighed is true where use and stay count accesses by what they cost, see
+	// distances; all is then by page what use was before.
+	weighed bool
+	all     []uint64
+}
+
+// total is the accesses to page i of n nodes.
+func (t *table) total(i, n int) uint64 {
+	if t.weighed {
+		return t.all[i]
+	}
+	return sum(t.use[i*n : (i+1)*n])
 }
 
 // newTable is a table without accesses; arrange makes its use and stay.
@@ -91,6 +114,8 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 	for _, node := range p.Run.Topology.Nodes {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}
+	d.unit = max(1, opt.PageSize.Pages())
+	d.slit = newDistances(p.Run.Topology)
 	for i := range p.Sites {
 		d.stacks = append(d.stacks, d.stack(i))
 	}
@@ -153,9 +178,10 @@ func (d *demand) count(in []bool, allLevels bool) {
 		if wide(r) {
 			beyond = count
 		}
+		repeats := d.chance.Repeats(r)
 		if !d.counts(r) {
 			if !moving.add(r, 0, beyond) {
-				d.wide[r.Page*d.n+node] += beyond
+				d.wide[int(r.Page)*d.n+node] += dealt.beyond(r, beyond, repeats)
 			}
 			continue
 		}
@@ -163,27 +189,27 @@ func (d *demand) count(in []bool, allLevels bool) {
 			d.known += count
 		}
 		same := count
-		if repeats := d.chance.Repeats(r); repeats < 1 {
+		if repeats < 1 {
 			sure := uint64(repeats * float64(count))
 			dealt.add(r, node, count-sure)
 			count = sure
-			if d.chance.Evidence(r.Region) != classify.Guessed {
+			if d.chance.Evidence(int(r.Region)) != classify.Guessed {
 				same = sure
 			}
 		}
 		if d.same != d.expected && same > count {
-			d.same.base[r.Page*d.n+node] += same - count
+			d.same.base[int(r.Page)*d.n+node] += same - count
 		}
 		if moving.add(r, count, beyond) {
 			continue
 		}
-		d.wide[r.Page*d.n+node] += beyond
-		d.expected.base[r.Page*d.n+node] += count
+		d.wide[int(r.Page)*d.n+node] += dealt.beyond(r, beyond, repeats)
+		d.expected.base[int(r.Page)*d.n+node] += count
 		if d.same != d.expected {
-			d.same.base[r.Page*d.n+node] += count
+			d.same.base[int(r.Page)*d.n+node] += count
 		}
 		if serial(r) {
-			d.serial[r.Page*d.n+node] += count
+			d.serial[int(r.Page)*d.n+node] += count
 		}
 	}
 	dealt.spread()
@@ -206,6 +232,8 @@ type cell struct {
 	home        int // -1 is not known
 	use         []uint64
 	all, stay   uint64 // stay: local where it is left at home
+	back        int32  // pages from the first of the unit that gets one node to page, its middle
+	tossed      bool   // another node may touch it first in the next run
 }
 
 // remote is the remote accesses with the cell on node; -1 leaves it at home. A
@@ -246,13 +274,20 @@ func (d *demand) split(groups []group, best bool) Split {
 		if c.home < 0 {
 			continue
 		}
-		c.all = sum(c.use)
+		c.all = d.total(i, d.n)
 		if best && d.placeable(&d.p.Objects[d.p.Pages[i].Object]) {
 			if n := d.best(c.use, c.home); c.remote(n) < c.remote(-1) {
 				at[i] = n
 			}
 		}
 		s.Known += c.all
+		if w := d.tossed[i]; w != nil && at[i] < 0 && shared[i] == nil {
+			s.Remote += c.remote(-1)
+			for n := range w {
+				s.Load[n] += share(c.all, w[n], sum(w))
+			}
+			continue
+		}
 		if nodes := shared[i]; nodes != nil {
 			s.Remote += c.all - mean(c.use, nodes)
 			for _, n := range nodes {
@@ -332,18 +367,12 @@ const OwnRuntime = "libnumaopt.so"
 func (d *demand) placeable(o *profile.Object) bool {
 	switch o.Kind {
 	case profile.Heap, profile.Mapping:
-		return !o.FileBacked && o.Site >= 0 && len(d.stacks[o.Site]) > 0 && !d.placed(o)
+		return !o.FileBacked && !o.Placed && o.Site >= 0 && len(d.stacks[o.Site]) > 0
 	case profile.Global:
 		name := moduleName(d.p, o.Module)
-		return o.Symbol != "" && name != "" && name != OwnRuntime
+		return !o.Placed && o.Symbol != "" && name != "" && name != OwnRuntime
 	}
 	return false
-}
-
-// placed reports whether the program places o itself, by numaopt.h: its call comes after
-// the runtime's, and wins.
-func (d *demand) placed(o *profile.Object) bool {
-	return o.Site >= 0 && len(d.stacks[o.Site]) > 0 && d.stacks[o.Site][0].Function == "numaopt_alloc"
 }
 
 func sum(v []uint64) uint64 {

@@ -18,8 +18,10 @@ import (
 // run. Which node used which page in the profiled run says nothing of the next
 // one; how much each node used of all allocations of the call stack does. So such
 // accesses to a page are divided among the nodes as all of them are. A page that
-// is left to first touch may follow its work: its local accesses are those that
-// the pages of its group and home have on average. What is chance and how much of
+// such work touches first may follow it: if it is left to that, its local accesses are
+// those that the pages of its group and home have on average, and what other work does
+// to it finds it on any node. Pages that others touch first are where they are, and how
+// much of such work happened to be there in the profiled run says nothing. What is chance and how much of
 // it, classify.FindChance says. Where it only guesses, some pages are placed as if
 // it was wrong, see choice; the prediction is as if it was right.
 
@@ -39,10 +41,11 @@ type dealt struct {
 	pages      map[pagePart]uint64
 	nodes      map[classify.Part][]uint64
 	local, all map[partHome]uint64
+	wide       map[pagePart]uint64
 }
 
 func newDealt(d *demand) *dealt {
-	return &dealt{d, map[pagePart]uint64{}, map[classify.Part][]uint64{}, map[partHome]uint64{}, map[partHome]uint64{}}
+	return &dealt{d, map[pagePart]uint64{}, map[classify.Part][]uint64{}, map[partHome]uint64{}, map[partHome]uint64{}, map[pagePart]uint64{}}
 }
 
 func (c *dealt) keys(at pagePart) (classify.Part, partHome) {
@@ -53,7 +56,7 @@ func (c *dealt) keys(at pagePart) (classify.Part, partHome) {
 
 // add notes count accesses of r by a thread of node.
 func (c *dealt) add(r *profile.Row, node int, count uint64) {
-	at := pagePart{r.Page, r.Region}
+	at := pagePart{int(r.Page), int(r.Region)}
 	part, h := c.keys(at)
 	if c.nodes[part] == nil {
 		c.nodes[part] = make([]uint64, c.d.n)
@@ -65,7 +68,18 @@ func (c *dealt) add(r *profile.Row, node int, count uint64) {
 		c.local[h] += count
 	}
 	c.d.dealt[r.Region] += count
-	c.d.luck[c.d.chance.Evidence(r.Region)][r.Page] += count
+	c.d.luck[c.d.chance.Evidence(int(r.Region))][r.Page] += count
+}
+
+// beyond notes what is chance of count accesses of r that leave a core's own caches,
+// and returns the rest.
+func (c *dealt) beyond(r *profile.Row, count uint64, repeats float64) (sure uint64) {
+	if repeats == 1 || count == 0 {
+		return count
+	}
+	sure = uint64(repeats * float64(count))
+	c.wide[pagePart{int(r.Page), int(r.Region)}] += count - sure
+	return sure
 }
 
 // even makes the nodes' use of a group equal where it differs by no more than it
@@ -105,10 +119,24 @@ func (c *dealt) spread() {
 			even(nodes, c.d.chance.Chunks[part])
 		}
 	}
+	c.d.tossed, c.d.dealtFirst, c.d.hands = make(map[int][]uint64), make([]bool, len(c.d.p.Pages)), c.nodes
+	for i := range c.d.p.Pages {
+		part, is := c.d.chance.FirstTouch(i)
+		if c.d.dealtFirst[i] = is; is && c.nodes[part] != nil && c.d.chance.Evidence(part.Region) != classify.Guessed {
+			c.d.tossed[i] = c.nodes[part]
+		}
+	}
 	for at, count := range c.pages { // sums: the order does not matter
 		c.divide(c.d.expected, at, count)
 		if c.d.same != c.d.expected && c.d.chance.Evidence(at.region) != classify.Guessed {
 			c.divide(c.d.same, at, count)
+		}
+	}
+	for at, count := range c.wide {
+		part, _ := c.keys(at)
+		nodes, use := c.nodes[part], c.d.of(c.d.wide, at.page)
+		for n, w := range nodes {
+			use[n] += share(count, w, sum(nodes))
 		}
 	}
 }
@@ -119,10 +147,7 @@ func (c *dealt) spread() {
 func (c *dealt) divide(t *table, at pagePart, count uint64) {
 	part, h := c.keys(at)
 	use, nodes := c.d.of(t.base, at.page), c.nodes[part]
-	before := uint64(0)
-	if h.home >= 0 {
-		before = use[h.home]
-	}
+	before := c.d.homeUse(at.page, h.home, use)
 	rest, all, most := count, sum(nodes), 0
 	for n, w := range nodes {
 		its := share(count, w, all)
@@ -133,12 +158,32 @@ func (c *dealt) divide(t *table, at pagePart, count uint64) {
 		}
 	}
 	use[most] += rest
-	if h.home >= 0 {
-		if d := c.d.p.Regions[at.region]; d.Schedule == profile.Affine {
-			return // its pages followed it in this run only
-		}
-		t.drift[at.page] += int64(share(count, c.local[h], c.all[h])) - int64(use[h.home]-before)
+	// Affine loops' pages followed them in this run only.
+	if h.home >= 0 && c.d.dealtFirst[at.page] && c.d.p.Regions[at.region].Schedule != profile.Affine {
+		t.drift[at.page] += int64(share(count, c.local[h], c.all[h])) - int64(c.d.homeUse(at.page, h.home, use)-before)
 	}
+}
+
+// homeUse is what the home of a page is expected to use of it, of use by node; 0 where
+// it has none. A page that handed-out work touches first has its home on any node that
+// does such work.
+func (d *demand) homeUse(page, home int, use []uint64) uint64 {
+	if home < 0 {
+		return 0
+	}
+	if w := d.tossed[page]; w != nil {
+		return expectation(use, w)
+	}
+	return use[home]
+}
+
+// expectation is the mean of use over nodes of these weights.
+func expectation(use, weight []uint64) (mean uint64) {
+	all := sum(weight)
+	for n, w := range weight {
+		mean += share(use[n], w, all)
+	}
+	return mean
 }
 
 // choice puts in force the table to choose by: what is expected, but for pages that
@@ -162,6 +207,10 @@ func (d *demand) choice() {
 		}
 		d.arrange(nil)
 	}
+	if d.slit != nil {
+		d.chosen = &table{base: slices.Clone(d.chosen.base), drift: slices.Clone(d.chosen.drift), weighed: true}
+		d.arrange(nil)
+	}
 	d.table = d.chosen
 }
 
@@ -176,7 +225,7 @@ func (d *demand) races() map[int][]int {
 	for i := range d.p.Rows {
 		r := &d.p.Rows[i]
 		pg := &d.p.Pages[r.Page]
-		if r.Op == profile.Store && r.Region == pg.Region && pg.Home >= 0 && !pg.Serial &&
+		if r.Op == profile.Store && int(r.Region) == pg.Region && pg.Home >= 0 && !pg.Serial &&
 			d.p.Regions[r.Region].Kind == profile.Loop && !d.p.Regions[r.Region].Dynamic {
 			stores[r.Page] |= 1 << d.p.Threads[r.Thread].Node
 		}
@@ -231,6 +280,7 @@ func (d *demand) predict(groups []group) {
 		for i := range cells {
 			c := &cells[i]
 			c.use, c.stay = d.page(c.profile), d.stay[c.profile]
+			c.all = d.total(c.profile, d.n)
 		}
 	}
 	for i := range groups {
@@ -272,16 +322,54 @@ func (d *demand) dealtWork(r *Result) []string {
 	}
 	const luck = "which thread uses which page is chance, so placement can only spread or gather its data, and the prediction is an expected value"
 	known := regions[classify.Known]
-	loops := "loop %s hands out its work dynamically"
-	if len(known) > 1 {
-		loops = "loops %s hand out their work dynamically"
-	}
-	add(classify.Known, fmt.Sprintf(loops, d.regionNames(known)), luck)
+	add(classify.Known, fmt.Sprintf("OpenMP hands out the work of %s at run time", d.regionNames(known)), luck)
 	add(classify.Different, fmt.Sprintf("other threads did the work of %s in each of the profiled runs", d.regionNames(regions[classify.Different])), luck)
 	add(classify.Guessed, fmt.Sprintf("the work of %s looks handed out at run time, as by a thread pool", d.regionNames(regions[classify.Guessed])),
 		fmt.Sprintf("if it is, which thread uses which page is chance, and %s remote is the expected value; if the same threads do the same work in each run: %s; to know, profile a second time and give both profiles to plan",
 			units.FormatPercent(r.After.RemotePct()), units.FormatPercent(r.Same.RemotePct())))
-	return list
+	return append(list, d.tossedPages()...)
+}
+
+// tossedPages warns of pages that handed-out work touches first and other work uses.
+func (d *demand) tossedPages() []string {
+	var all uint64
+	weight := make(map[int]uint64) // by region
+	var regions []int
+	for page := range d.tossed {
+		r, sure := d.p.Pages[page].Region, sum(d.of(d.expected.use, page))
+		for e := range d.luck {
+			sure -= min(sure, d.luck[e][page])
+		}
+		if weight[r] == 0 && sure > 0 {
+			regions = append(regions, r)
+		}
+		weight[r] += sure
+		all += sure
+	}
+	if d.points(all) < 5 {
+		return nil
+	}
+	slices.SortFunc(regions, func(a, b int) int { return cmp.Or(cmp.Compare(weight[b], weight[a]), a-b) })
+	names := d.regionName(regions[0])
+	if more := len(regions) - 1; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return []string{fmt.Sprintf("handed-out work of %s touches pages first that other work uses (%.1f %% of the %s): in each run they begin on other nodes; the prediction is an expected value for those that the plan leaves to first touch",
+		names, d.points(all), d.counted())}
+}
+
+// regionName is a region for a warning.
+func (d *demand) regionName(i int) string {
+	name := strings.TrimPrefix(clean(d.p.Regions[i].Name), "serial in ")
+	switch {
+	case d.chance.Tasks(i):
+		return "tasks in " + name
+	case d.p.Regions[i].Worksharing() && d.p.Regions[i].Schedule != profile.Affine:
+		return "loop " + name + ", in a team inside a team or beside tasks,"
+	case d.p.Regions[i].Worksharing():
+		return "loop " + name
+	}
+	return name
 }
 
 // regionNames names the regions of list that hand out most work: the first, and
@@ -291,7 +379,7 @@ func (d *demand) regionNames(list []int) string {
 	var names []string
 	for i, x := range list {
 		if i == 0 || d.points(d.dealt[x]) >= 1 && i < maxNamed {
-			names = append(names, strings.TrimPrefix(clean(d.p.Regions[x].Name), "serial in "))
+			names = append(names, d.regionName(x))
 		}
 	}
 	text := strings.Join(names, ", ")
@@ -319,7 +407,7 @@ func (d *demand) inAccesses(r *Result) {
 	}
 	for i := range r.Decisions {
 		x := &r.Decisions[i]
-		to(&x.Seen, &x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance)
+		to(&x.Seen, &x.Accesses, &x.Profiled, &x.Before, &x.After, &x.Best, &x.Serial, &x.Chance, &x.Huge, &x.Split)
 	}
 	for i := range r.Loops {
 		to(&r.Loops[i].Accesses, &r.Loops[i].Before, &r.Loops[i].After, &r.Loops[i].Again, &r.Loops[i].Stolen)

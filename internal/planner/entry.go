@@ -32,11 +32,71 @@ func (d *demand) entries(groups []group) []plan.Entry {
 	return entries
 }
 
+// unitName is what units of two plans made from one profile are told by: the first
+// object of their group, and which of its allocations they are.
+type unitName struct {
+	object   int
+	instance plan.Instance // zero is all
+}
+
+func (g *group) unitName(u *unit) unitName {
+	name := unitName{object: g.objects[0]}
+	if u.instance != nil {
+		name.instance = *u.instance
+	}
+	return name
+}
+
+// placesOf is where the chosen units of groups are.
+func placesOf(groups []group) map[unitName]plan.Distribution {
+	places := make(map[unitName]plan.Distribution)
+	for i := range groups {
+		for k := range groups[i].chosen {
+			u := &groups[i].chosen[k]
+			places[groups[i].unitName(u)] = u.place
+		}
+	}
+	return places
+}
+
+// otherPlace is Entry.Otherwise of a unit: by the plan without schedules, where that
+// has the same unit.
+func (d *demand) otherPlace(g *group, u *unit) *plan.Distribution {
+	if d.otherwise == nil {
+		return nil
+	}
+	place, ok := d.otherwise[g.unitName(u)]
+	if !ok {
+		place = d.asTouched(u)
+	}
+	if place.Equal(u.place) {
+		return nil
+	}
+	return &place
+}
+
+// asTouched describes where first touch put the pages of u in the profiled run: what is
+// placed already when a schedule turns out not to hold has to be told where to go.
+func (d *demand) asTouched(u *unit) plan.Distribution {
+	v := unit{objects: u.objects, pages: u.pages, cells: slices.Clone(u.cells)}
+	for i := range v.cells {
+		c := &v.cells[i]
+		if c.home = int(d.p.Pages[c.profile].Home); c.home >= 0 {
+			c.use, c.stay, c.tossed = make([]uint64, d.n), 0, true
+			c.use[c.home] = c.all
+		}
+	}
+	if d.fit(&v); v.place.Policy == "" {
+		return *plan.FirstTouch()
+	}
+	return v.place
+}
+
 func (d *demand) entry(g *group, u *unit) plan.Entry {
 	o := &d.p.Objects[u.objects[0]]
 	e := plan.Entry{
 		Name: d.name(g, u), Kind: string(o.Kind), Bytes: d.bytes(u), Why: d.why(g, u),
-		Stack: g.stack, Instance: u.instance, Place: u.place, Touched: d.touched(u),
+		Stack: g.stack, Instance: u.instance, Place: u.place, Otherwise: d.otherPlace(g, u), Touched: d.touched(u),
 		Predict: plan.Predict{RemoteBefore: pct(d.profiled(u.cells)), RemoteAfter: pct(u.after, u.all)},
 	}
 	if o.Kind == profile.Global {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"sort"
 
 	"numaopt/internal/plan"
@@ -16,6 +17,7 @@ func (d *demand) fit(u *unit) {
 		u.after = u.before // nothing is worth moving
 		return
 	}
+	best = d.simplify(u, best)
 	least := d.evaluate(u, best)
 	u.place, u.after = best, least
 	for _, c := range d.candidates(u, best) {
@@ -105,7 +107,11 @@ func (d *demand) candidates(u *unit, best plan.Distribution) []plan.Distribution
 		}
 	}
 	list = append(list, plan.Distribution{Policy: plan.XWise})
+	most := 2 * len(best.Map) // as good, a map of few ranges costs less than a distribution of many
 	for _, b := range blocks(best.Map, u.pages, d.n) {
+		if u.pages/b > most {
+			continue
+		}
 		list = append(list, plan.Distribution{Policy: plan.BlockCyclic, Block: units.Bytes(b) * units.PageSize})
 	}
 	return list
@@ -137,5 +143,6 @@ func blocks(best plan.Runs, pages, nodes int) []int {
 			add(pages / (nodes * rounds))
 		}
 	}
+	slices.SortFunc(list, func(a, b int) int { return b - a }) // fewest ranges first
 	return list
 }

@@ -40,6 +40,10 @@ type unit struct {
 	after    uint64 // and as predicted
 	all      uint64 // accesses to pages with a known home
 	gain     uint64 // what it saves by the figures it was chosen by
+	// ranges is of a simplified page map how many the best one has, lost the accesses that
+	// it makes remote, see ranges.go.
+	ranges int
+	lost   uint64
 }
 
 func (u *unit) saves() uint64 {
@@ -138,9 +142,11 @@ func (d *demand) own(o int, s span, number func(index int) (page, pages int)) []
 		if pg.Index < s.first || pg.Index >= s.end {
 			continue
 		}
-		c := cell{profile: i, home: d.home[i], use: d.page(i), stay: d.stay[i]}
-		c.all = sum(c.use)
-		c.page, c.pages = number(pg.Index)
+		c := cell{profile: i, home: d.home[i], use: d.page(i), stay: d.stay[i], tossed: d.tossed[i] != nil}
+		c.all = d.total(i, d.n)
+		first, middle := unitOf(&d.p.Objects[o], s, pg.Index, d.unit)
+		c.page, c.pages = number(middle)
+		c.back = int32(middle - first)
 		list = append(list, c)
 	}
 	return list

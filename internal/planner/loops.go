@@ -10,7 +10,8 @@ import (
 	"numaopt/internal/units"
 )
 
-// LoopDecision is what became of one worksharing loop.
+// LoopDecision is what became of one worksharing loop, or of what a parallel region
+// does outside such loops.
 type LoopDecision struct {
 	Region int // in profile.Regions
 	Name   string
@@ -21,7 +22,7 @@ type LoopDecision struct {
 	// Stolen is the part of After that is remote because an affine loop's nodes have
 	// not as much to do in their parts, and help each other.
 	Stolen uint64
-	// Schedule is what the plan does with it: "static", "static-inverse", "nodes" and
+	// Schedule is what the plan does with it: AsItIs, "static", "static-inverse", "nodes" and
 	// plan.Loop.Nodes, "block-exclusive", these and plan.Loop.Step, or
 	// "affine". Reason says why: what it and others would leave remote,
 	// in points of all accesses, of those to the pages that permutable loops use.
@@ -29,6 +30,9 @@ type LoopDecision struct {
 	// Refused is why its schedule cannot be changed in this binary; empty if it can.
 	Refused string
 }
+
+// AsItIs is the schedule of what is not static, or whose schedule is not known.
+const AsItIs = "as it is"
 
 // scheduled plans the loops as well as the pages, for which Options speaks and which
 // saves enough beside the pages alone; it notes in r what those save.
@@ -40,6 +44,7 @@ func (d *demand) scheduled(r *Result) ([]group, dropped) {
 	if choice == nil {
 		return groups, drop
 	}
+	d.otherwise = placesOf(groups)
 	groups = nil // large profiles need the memory; it is soon made again
 	d.arrange(choice)
 	groups, drop = d.solve()
@@ -53,6 +58,7 @@ func (d *demand) scheduled(r *Result) ([]group, dropped) {
 				d.points(uint64(max(0, gain))), d.opt.MinSchedule, d.verdict[g])
 		}
 	}
+	d.otherwise = nil
 	d.arrange(nil)
 	return d.solve()
 }
@@ -63,8 +69,8 @@ func (d *demand) search() []schedule {
 	if s == nil {
 		return nil
 	}
-	best := s.run()
-	d.compared(s, best)
+	best, loads := s.evenly(s.run())
+	d.compared(s, best, loads)
 	if best.moved == 0 {
 		return nil
 	}
@@ -72,8 +78,8 @@ func (d *demand) search() []schedule {
 }
 
 // compared notes for each group of loops what the schedules that were tried would
-// cost, each with the pages that the loops use following.
-func (d *demand) compared(s *search, best *state) {
+// cost, each with the pages that the loops use following, and what loads says of them.
+func (d *demand) compared(s *search, best *state, loads map[int]string) {
 	d.verdict = make([]string, len(best.choice))
 	for g, c := range best.choice {
 		if d.loops.groups[g].all == 0 {
@@ -88,18 +94,43 @@ func (d *demand) compared(s *search, best *state) {
 		if !c.static() {
 			others = append(others, fmt.Sprintf("static %.2f", points(s.remoteOf(best, g, schedule{}))))
 		}
-		for _, other := range s.rejected(best, g) {
+		rejected := s.rejected(best, g)
+		for _, other := range rejected {
 			others = append(others, fmt.Sprintf("%v %.2f", other.schedule, points(other.remote)))
 		}
 		d.verdict[g] = fmt.Sprintf("%v leaves %.2f points of all accesses remote", c, points(now))
+		if d.slit != nil {
+			d.verdict[g] = fmt.Sprintf("%v costs as %.2f points of all accesses to the farthest node", c, points(now))
+		}
 		for _, o := range others {
 			d.verdict[g] += ", " + o
 		}
 		d.verdict[g] += "; most in it are to " + clean(d.p.Objects[s.mostly(g)].Name)
-		if c.static() {
-			d.verdict[g] = "nothing saves enough: " + d.verdict[g]
+		switch says := loads[g]; {
+		case c.static() && says != "":
+			d.verdict[g] = says + ": " + d.verdict[g]
+		case c.static():
+			d.verdict[g] = s.whyStatic(best, g, now, rejected) + ": " + d.verdict[g]
+		case says != "":
+			d.verdict[g] += "; " + says
 		}
 	}
+}
+
+// whyStatic is why group g stays static, leaving now remote, though others were tried.
+func (s *search) whyStatic(best *state, g int, now uint64, others []rejected) string {
+	if len(others) == 0 || others[0].remote >= now {
+		return "nothing is better"
+	}
+	saves, to := now-others[0].remote, slices.Clone(best.to)
+	to[g] = s.d.loops.targets(others[0].schedule)
+	switch {
+	case s.tooLittle(g, saves):
+		return fmt.Sprintf("nothing saves enough, %v of the accesses in it", units.FormatPercent(100*s.d.opt.ScheduleGain))
+	case !s.real(&state{to: to}, g, saves):
+		return "what another saves is only what the caches happened to hold"
+	}
+	return "another saves by itself, but not with what the other loops get"
 }
 
 // mostly is the object that group g uses most.
@@ -211,29 +242,46 @@ func upper(text string) string {
 	return string(text[0]-'a'+'A') + text[1:]
 }
 
-// loopDecisions says what became of each worksharing loop, most accesses first.
+// regionLeft is why nothing can be done with a parallel region outside its loops.
+const regionLeft = "no static loop was seen here: schedule(runtime), ordered, sections, or code outside loops"
+
+// loopDecision is what becomes of region i, but for its figures.
+func (d *demand) loopDecision(i int) LoopDecision {
+	r := &d.p.Regions[i]
+	x := LoopDecision{Region: i, Name: r.Name, Schedule: schedule{}.String(), Reason: d.loops.why[i], Refused: d.loops.why[i]}
+	switch g := d.loops.of[i]; {
+	case affine(r):
+		x.Schedule = string(plan.Affine)
+	case !worksharing(d.p, r):
+		x.Schedule, x.Reason = AsItIs, regionLeft
+		if r.Dynamic {
+			x.Reason = "it hands out its work dynamically"
+		}
+	case r.Schedule == profile.Affine || r.Schedule == "" && r.Runtime != "libgomp":
+		x.Schedule = AsItIs
+	case g >= 0 && d.verdict != nil:
+		x.Reason = d.verdict[g]
+		x.Schedule = d.scheduleOf(g).String()
+	}
+	return x
+}
+
+// loopDecisions says what became of each worksharing loop, and of what parallel regions
+// do outside these where that is a point of all accesses, most accesses first.
 func (d *demand) loopDecisions(groups []group) []LoopDecision {
 	at := make([]int, len(d.p.Regions)) // index in list, plus 1
 	var list []LoopDecision
 	for i := range d.p.Regions {
-		if r := &d.p.Regions[i]; worksharing(d.p, r) {
-			list = append(list, LoopDecision{Region: i, Name: r.Name, Schedule: schedule{}.String(), Reason: d.loops.why[i], Refused: d.loops.why[i]})
+		if r := &d.p.Regions[i]; worksharing(d.p, r) || r.Kind == profile.Loop && !r.Worksharing() {
+			list = append(list, d.loopDecision(i))
 			at[i] = len(list)
-			if affine(r) {
-				list[len(list)-1].Schedule = string(plan.Affine)
-			}
-			if g := d.loops.of[i]; g >= 0 && d.verdict != nil {
-				list[len(list)-1].Reason = d.verdict[g]
-				if d.schedules != nil {
-					list[len(list)-1].Schedule = d.schedules[g].String()
-				}
-			}
 		}
 	}
 	if len(list) > 0 {
 		d.countLoops(list, at, groups)
 		d.steal(list, groups)
 	}
+	list = slices.DeleteFunc(list, func(x LoopDecision) bool { return d.points(x.Accesses) < 1 && !d.p.Regions[x.Region].Worksharing() })
 	slices.SortStableFunc(list, func(a, b LoopDecision) int { return cmp.Compare(b.Accesses, a.Accesses) })
 	return list
 }
@@ -261,18 +309,17 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 		}
 		count := r.Count * d.grain
 		x.Accesses += count
-		from := int(d.p.Threads[r.Thread].Node)
 		if affine(&d.p.Regions[r.Region]) {
 			x.Before += d.chanceRemote(home, count)
-		} else if from != home {
-			x.Before += count
+		} else {
+			x.Before += d.farStill(r, count, nil, nil)
 		}
 		if !moves {
-			x.After += d.farFrom(from, r.Page, count, where, shared)
+			x.After += d.farStill(r, count, where, shared)
 			continue
 		}
 		for part := range d.loops.pieces(g, r) {
-			x.After += d.farFrom(to[g][part.slot], r.Page, part.of(count), where, shared)
+			x.After += d.farFrom(to[g][part.slot], int(r.Page), part.of(count), where, shared)
 		}
 	}
 }
@@ -287,9 +334,32 @@ func (d *demand) countAgain(x *LoopDecision, to []int, g int, r *profile.Row, wh
 	for part := range d.loops.pieces(g, r) {
 		if part.from > 0 && d.loops.turned(part.slot, to) {
 			x.Again += again
-			x.After += d.farFrom(to[part.slot], r.Page, again, where, shared)
+			x.After += d.farFrom(to[part.slot], int(r.Page), again, where, shared)
 		}
 	}
+}
+
+// farStill is farFrom for row r of work that no schedule moves; where nil is as
+// profiled. Any node may do what is handed out, as in dealt.divide, and pages that it
+// touches first follow it.
+func (d *demand) farStill(r *profile.Row, count uint64, where []int, shared map[int][]int) uint64 {
+	from, at := int(d.p.Threads[r.Thread].Node), int(d.p.Pages[r.Page].Home)
+	nodes := d.hands[d.chance.Part(r)]
+	chance := d.chance.Repeats(r) == 0 && nodes != nil
+	placed := where != nil && (where[r.Page] >= 0 || shared[int(r.Page)] != nil)
+	switch {
+	case chance && shared[int(r.Page)] != nil:
+		return count - share(count, mean(nodes, shared[int(r.Page)]), sum(nodes))
+	case chance && placed:
+		return count - share(count, nodes[where[r.Page]], sum(nodes))
+	case chance && !d.dealtFirst[r.Page]:
+		return count - share(count, nodes[at], sum(nodes))
+	case !chance && where != nil:
+		return d.farFrom(from, int(r.Page), count, where, shared)
+	case from == at:
+		return 0
+	}
+	return count
 }
 
 // farFrom is how many of count accesses from a node to a page are remote, with the
@@ -302,6 +372,9 @@ func (d *demand) farFrom(node, page int, count uint64, where []int, shared map[i
 		return count
 	}
 	home := where[page]
+	if w := d.tossed[page]; home < 0 && w != nil {
+		return count - share(count, w[node], sum(w))
+	}
 	if home < 0 {
 		home = d.home[page]
 	}

@@ -40,7 +40,7 @@ func (d *demand) warnings(r *Result) []string {
 
 // notes say what the plan does not do, and why.
 func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
-	var notes []string
+	notes := d.uncertainty(r)
 	right, small := 0, 0
 	var smallSaves uint64
 	for i := range r.Decisions {
@@ -68,6 +68,7 @@ func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
 	if drop.entries > 0 {
 		notes = append(notes, fmt.Sprintf("%s beyond the most that a plan has, %d, left out: %.2f points", count(drop.entries, "entry is", "entries are"), d.opt.MaxEntries, d.points(drop.saves)))
 	}
+	notes = append(notes, d.rangeNotes(groups)...)
 	notes = append(notes, d.hopeless(r)...)
 	notes = append(notes, d.stuckLoops(r)...)
 	return append(notes, d.excluded(groups)...)
@@ -88,7 +89,7 @@ func count(n int, one, many string) string {
 func (d *demand) hopeless(r *Result) []string {
 	var list []Decision
 	for _, x := range r.Decisions {
-		if x.Accesses > 0 && d.points(x.Best) >= 1 && 5*x.Best > x.Accesses {
+		if x.Place != OwnPlace && x.Accesses > 0 && d.points(x.Best) >= 1 && 5*x.Best > x.Accesses {
 			list = append(list, x)
 		}
 	}
@@ -160,7 +161,7 @@ func (d *demand) excluded([]group) []string {
 		case pg.Home < 0 && !o.Kind.Private():
 			homeless += sum(use)
 		case pg.Home < 0 || d.placeable(o):
-		case d.placed(o):
+		case o.Placed:
 			placed += sum(use) - use[d.home[i]]
 		case o.FileBacked:
 			files += sum(use) - use[d.home[i]]
@@ -179,7 +180,7 @@ func (d *demand) excluded([]group) []string {
 	add(far[profile.Small], "%.1f points are remote accesses to allocations smaller than a page, which are not placed one by one")
 	add(far[profile.Unknown], "%.1f points are remote accesses to memory that nobody could name")
 	add(far[profile.Stack]+far[profile.Image], "%.1f points are remote accesses to stacks and the program image, which are not placed")
-	add(placed, "%.1f points are remote accesses to memory that the program places itself (numaopt_alloc), which no plan places anew")
+	add(placed, "%.1f points are remote accesses to memory that the program places itself (mbind, set_mempolicy, move_pages, numaopt.h), which no plan places anew")
 	add(files, "%.1f points are remote accesses to mapped files: their pages are on the node that first read them, and no plan moves them; read the file with the threads that use it")
 	add(nameless, "%.1f points are remote accesses to objects without a call stack or symbol, which no plan can name")
 	add(homeless, "%.1f points more are accesses to pages that were never written (zero pages): they have no home to plan")
@@ -228,9 +229,31 @@ func (x *Decision) saving() string {
 	return "saves remote accesses"
 }
 
+// OwnPlace is the place of an object that the program places itself.
+const OwnPlace = "by program"
+
+// ownPlaces are the decisions on what the program places itself: none.
+func (d *demand) ownPlaces() []Decision {
+	var list []Decision
+	for i := range d.p.Objects {
+		o := &d.p.Objects[i]
+		if !o.Placed || !classify.Placeable(o.Kind) {
+			continue
+		}
+		cells := d.cells(i)
+		x := Decision{Name: o.Name, Kind: o.Kind, Instances: 1, Bytes: units.Bytes(o.Bytes), Place: OwnPlace,
+			Reason: "the program places it itself, and its call wins over a plan's"}
+		x.Before, x.Best, x.Accesses = d.totals(cells)
+		x.After, x.Best = x.Before, x.Before
+		x.Profiled, x.Seen = d.profiled(cells)
+		list = append(list, x)
+	}
+	return list
+}
+
 // decisions says what became of each object or call stack, most accesses first.
 func (d *demand) decisions(groups []group) []Decision {
-	var list []Decision
+	list := d.ownPlaces()
 	for i := range groups {
 		g := &groups[i]
 		o := &d.p.Objects[g.objects[0]]
@@ -240,6 +263,7 @@ func (d *demand) decisions(groups []group) []Decision {
 		x.Serial = d.serialRest(g.cells)
 		d.chanceOf(&x, g.cells)
 		x.After = remoteOf(g.chosen, g, x.Before)
+		x.Huge, x.Split = d.huge(g)
 		for _, o := range g.objects {
 			x.Bytes += units.Bytes(d.p.Objects[o].Bytes)
 		}

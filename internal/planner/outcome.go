@@ -70,7 +70,7 @@ func (o *Outcome) Remote(r *profile.Row) (remote uint64) {
 	g, moves := o.moves(r)
 	if !moves {
 		if o.Counts(r) {
-			remote = o.d.farFrom(int(o.d.p.Threads[r.Thread].Node), r.Page, r.Count, o.where, o.shared)
+			remote = o.d.farStill(r, r.Count, o.where, o.shared)
 		}
 		return remote
 	}
@@ -86,7 +86,7 @@ func (o *Outcome) Remote(r *profile.Row) (remote uint64) {
 		if again > 0 && part.from > 0 && o.d.loops.turned(part.slot, o.to[g]) {
 			count += again
 		}
-		remote += o.d.farFrom(o.to[g][part.slot], r.Page, count, o.where, o.shared)
+		remote += o.d.farFrom(o.to[g][part.slot], int(r.Page), count, o.where, o.shared)
 	}
 	return remote
 }

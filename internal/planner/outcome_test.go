@@ -59,7 +59,7 @@ func TestOutcomeNode(t *testing.T) {
 	for i := range o.Profile.Rows {
 		row := &o.Profile.Rows[i]
 		if g := o.d.loops.of[row.Region]; g >= 0 && o.d.loops.groups[g].sweep > 0 {
-			if far := o.d.farFrom(o.Node(row), row.Page, row.Count, o.where, o.shared); far != o.Remote(row) {
+			if far := o.d.farFrom(o.Node(row), int(row.Page), row.Count, o.where, o.shared); far != o.Remote(row) {
 				t.Fatalf("row %d: %d remote from node %d, %d in all", i, far, o.Node(row), o.Remote(row))
 			}
 			seen[[2]int{int(o.d.p.Threads[row.Thread].Node), o.Node(row)}] = true

@@ -84,7 +84,7 @@ func (c *cell) node(s int) int {
 func moves(at []spot, path []int) bool {
 	for i, s := range path {
 		for _, c := range at[i].cells {
-			if c.node(s) != c.home {
+			if c.node(s) != c.home || c.tossed && s < len(c.use) {
 				return true
 			}
 		}
@@ -106,7 +106,7 @@ func (d *demand) positions(u *unit) []spot {
 			order = append(order, &u.cells[i])
 		}
 	}
-	index := func(c *cell) int { return position(c.page, c.pages, u.pages) }
+	index := func(c *cell) int { return position(c.page-int(c.back), c.pages, u.pages) }
 	slices.SortStableFunc(order, func(a, b *cell) int { return index(a) - index(b) })
 	var list []spot
 	for _, c := range order {
@@ -136,14 +136,14 @@ func (d *demand) weigh(s *spot, pageGain float64, cost []float64) {
 				continue
 			}
 			cost[n] += float64(c.remote(n))
-			if n != c.home {
+			if n != c.home || c.tossed {
 				cost[n] += pageGain * float64(c.all)
 			}
 		}
 		cost[d.n] += float64(c.remote(-1))
 		if d.clear(c) {
 			cost[d.n] += nuance * float64(c.all)
-		} else {
+		} else if !c.tossed {
 			cost[c.home] += nuance * float64(c.all)
 		}
 	}

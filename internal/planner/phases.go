@@ -43,7 +43,7 @@ func (l *loops) addPhases(p *profile.Profile) {
 	l.touched = make([]uint8, len(p.Pages))
 	for i := range p.Rows {
 		r := &p.Rows[i]
-		if pg := &p.Pages[r.Page]; pg.Thread == r.Thread && pg.Region == r.Region {
+		if pg := &p.Pages[r.Page]; pg.Thread == int(r.Thread) && pg.Region == int(r.Region) {
 			l.touched[r.Page] = r.First
 		}
 	}

@@ -46,6 +46,30 @@ func crossing(nodes, cpus, n int, else_ func(s *sweeps, o int)) *sweeps {
 	return s
 }
 
+// TestOtherwise: pages that belong to schedules have another place without these.
+func TestOtherwise(t *testing.T) {
+	opt := DefaultOptions()
+	s := crossing(4, 2, 48, nil)
+	with := build(t, s.Profile, opt).Plan
+	opt.NoSchedules = true
+	without := build(t, s.Profile, opt).Plan
+	if len(with.Loops) == 0 || len(with.Objects) != 1 {
+		t.Fatalf("%s; %s", schedules(with), placement(with))
+	}
+	want := plan.Distribution{Policy: plan.XWise} // as init touches it
+	if len(without.Objects) > 0 {
+		want = without.Objects[0].Place
+	}
+	if got := with.Objects[0].Otherwise; got == nil || !got.Equal(want) {
+		t.Errorf("otherwise %v, want %v", got, want)
+	}
+	for _, e := range without.Objects {
+		if e.Otherwise != nil {
+			t.Errorf("without schedules: otherwise %v", e.Otherwise)
+		}
+	}
+}
+
 func TestPhases(t *testing.T) {
 	const n = 48
 	for _, c := range []struct {
@@ -168,7 +192,7 @@ func TestPhasesForLittle(t *testing.T) {
 	}
 	s.across(use, o, n, func(i, j int) int { return (j+n/4*(1+i*4/n))%n*n + i })
 	for i := range s.Rows {
-		if r := &s.Rows[i]; r.Region == use && r.First >= profile.SweepParts/4 {
+		if r := &s.Rows[i]; int(r.Region) == use && r.First >= profile.SweepParts/4 {
 			r.Count = 5
 		}
 	}
@@ -184,11 +208,11 @@ func TestPieces(t *testing.T) {
 		n := 2 + rng.IntN(7)
 		l := &loops{n: n, class: []int{0, 1, 2}, classes: 3, groups: []loopGroup{{sweep: 100}}}
 		a, b := rng.IntN(profile.SweepParts), rng.IntN(profile.SweepParts)
-		r := &profile.Row{Thread: rng.IntN(3), Count: rng.Uint64N(1000), First: uint8(min(a, b)), Last: uint8(max(a, b))}
+		r := &profile.Row{Thread: int32(rng.IntN(3)), Count: rng.Uint64N(1000), First: uint8(min(a, b)), Last: uint8(max(a, b))}
 		var sum uint64
 		phase := int(r.First) * n / profile.SweepParts
 		for x := range l.pieces(0, r) {
-			if x.slot != phase*3+r.Thread {
+			if x.slot != phase*3+int(r.Thread) {
 				t.Fatalf("%d nodes, %+v: slot %d, want phase %d", n, r, x.slot, phase)
 			}
 			sum += x.of(r.Count)

@@ -37,8 +37,9 @@
 // A prediction re-evaluates the profile's own table: pages that the plan places
 // count from where the runtime will put them, all others from the home that
 // they had in the profiled run. Work that is handed out while the program runs uses
-// a page as it uses all allocations of its call stack, see dynamic.go. Every hop to
-// a remote node costs the same.
+// a page as it uses all allocations of its call stack, see dynamic.go. It counts
+// accesses; pages and schedules are chosen by what accesses cost where some remote nodes
+// are farther than others (distance.go).
 //
 // # Limits
 //
@@ -103,6 +104,10 @@ type Options struct {
 	// MinBalance is by how much the controller imbalance (1 is balanced) must
 	// fall for an object to be interleaved that nothing makes more local.
 	MinBalance float64
+	// MaxRanges is how many ranges of memory one object's places may divide it into before
+	// simpler places are preferred, see ranges.go: a quarter of the kernel's default
+	// vm.max_map_count, as the runtime uses.
+	MaxRanges int
 	// MaxEntries bounds the plan, MaxInstances the entries of one call stack
 	// whose allocations have nothing in common.
 	MaxEntries, MaxInstances int
@@ -132,6 +137,9 @@ type Options struct {
 	// Affine makes the loops affine that ran so in the profile, all of them, if that
 	// saves MinSchedule beside what the plan does otherwise, see affine.go.
 	Affine bool
+	// PageSize is the units that get one node, a power of two (plan.CheckPageSize); 0 is
+	// the page. What schedules are worth is looked for page by page all the same.
+	PageSize units.Bytes
 	// Profile is the checksum of the profile's file, kept in the plan.
 	Profile string
 }
@@ -141,7 +149,7 @@ func DefaultOptions() Options {
 	return Options{
 		MinGain: 0.02, PageGain: 0.02, Tolerance: 0.25, Relative: 1, RunCost: 32, PlaceCost: 64,
 		MinSchedule: 1, ScheduleGain: 0.02,
-		MinDRAM: 1000, MinBalance: 0.1, MaxEntries: 256, MaxInstances: 64,
+		MinDRAM: 1000, MinBalance: 0.1, MaxRanges: 65530 / 4, MaxEntries: 256, MaxInstances: 64,
 	}
 }
 
@@ -214,6 +222,9 @@ type Decision struct {
 	Evidence classify.Evidence
 	// Place is what the plan does with it, Reason why.
 	Place, Reason string
+	// Huge is After with pages of 2 MiB, and Split the accesses to such ranges that the
+	// plan cuts, see huge.go. Both are of Options.PageSize 0.
+	Huge, Split uint64
 }
 
 // Build makes the plan. The error is topo.ErrOneNode where the profiled machine
@@ -263,7 +274,7 @@ func planFor(p *profile.Profile, opt Options) (*Result, error) {
 			Again: checksums(opt.Again),
 		},
 		Predict: plan.Predict{RemoteBefore: round(r.Before.RemotePct()), RemoteAfter: round(r.After.RemotePct())},
-		Threads: plan.Threads{Bind: bindOf(p)},
+		Threads: plan.Threads{Bind: bindOf(p)}, PageSize: opt.PageSize,
 		Objects: d.entries(groups),
 		Loops:   append(d.loopEntries(r.Loops), d.affineEntries(r.Loops)...),
 	}
@@ -271,7 +282,7 @@ func planFor(p *profile.Profile, opt Options) (*Result, error) {
 		r.Plan.Predict.PagesOnly = round(r.PagesOnly.RemotePct())
 	}
 	r.Decisions = d.decisions(groups)
-	r.Warnings = d.warnings(r)
+	r.Warnings = append(d.warnings(r), d.splitHuge(r)...)
 	r.Plan.Notes = append(append([]string(nil), r.Warnings...), d.notes(r, groups, drop)...)
 	d.inAccesses(r)
 	if err := r.Plan.Check(); err != nil {

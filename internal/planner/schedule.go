@@ -147,6 +147,11 @@ func (d *demand) byChance() []bool {
 	return is
 }
 
+// nested is why a loop stays as it is that asks for its bounds as static ones do, though
+// its threads are not the same each time. Dynamic loops ask otherwise, and are none that
+// a plan can name unless they ran affine.
+const nested = "any thread may run any of its chunks: it is in a team inside a team, or beside tasks"
+
 // refusal is why region i, of a team of this size, must stay as it is; empty if it
 // need not.
 func (d *demand) refusal(i, team int, chance bool) string {
@@ -156,10 +161,12 @@ func (d *demand) refusal(i, team int, chance bool) string {
 	switch {
 	case affine(r):
 		return "each node's threads have the chunks of their part"
+	case r.Schedule == profile.Affine:
+		return "it hands out its work dynamically; it ran affine for this profile, which plan takes up with --affine"
+	case r.Dynamic:
+		return nested
 	case why != "":
 		return why
-	case r.Dynamic:
-		return "it hands out its work dynamically"
 	case r.Schedule != "static" && !(looked && r.Runtime == "libgomp"):
 		return "its schedule is chunked, or not known"
 	case chance:
@@ -535,9 +542,16 @@ func (d *demand) arrange(list []schedule) {
 			f := &d.flows[i]
 			t.use[int(f.page)*d.n+to[f.group][f.slot]] += d.loops.made(f, to[f.group])
 		}
+		if t.weighed {
+			t.all = make([]uint64, len(d.p.Pages))
+			for i := range t.all {
+				t.all[i] = sum(d.of(t.use, i))
+				d.slit.weigh(d.of(t.use, i))
+			}
+		}
 		for i, h := range d.home {
 			if h >= 0 {
-				t.stay[i] = uint64(max(0, int64(t.use[i*d.n+h])+t.drift[i]))
+				t.stay[i] = uint64(max(0, int64(d.homeUse(i, h, d.of(t.use, i)))+t.drift[i]))
 			}
 		}
 	}

@@ -130,13 +130,14 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 		s.use[to[f.group][f.slot]] += made
 		all += made - f.count
 	}
+	d.slit.weigh(s.use)
 	home = x.home
 	if x.group >= 0 {
 		if n := to[x.group][x.slot]; d.canHold[n] {
 			home = n
 		}
 	}
-	remote = all - uint64(min(int64(all), max(0, int64(s.use[home])+d.drift[x.page])))
+	remote = all - uint64(min(int64(all), max(0, int64(d.homeUse(x.page, home, s.use))+d.drift[x.page])))
 	if !x.flexible {
 		return home, remote
 	}
@@ -206,7 +207,7 @@ func (s *search) alternate(x *state) *state {
 // count.
 func (s *search) matched(homes []int) []schedule {
 	l := s.d.loops
-	gain := make([][]uint64, len(s.byGroup)) // by slot*n+node: accesses that find their pages there
+	gain := make([][]uint64, len(s.byGroup)) // by slot*n+node: accesses less their cost with the chunk run there
 	for g := range gain {
 		gain[g] = make([]uint64, len(l.node)*l.n)
 	}
@@ -215,7 +216,14 @@ func (s *search) matched(homes []int) []schedule {
 			continue
 		}
 		for _, f := range s.pages[k].flows {
-			gain[f.group][int(f.slot)*l.n+h] += f.count
+			at := gain[f.group][int(f.slot)*l.n:][:l.n]
+			if s.d.slit == nil {
+				at[h] += f.count
+				continue
+			}
+			for n := range at {
+				at[n] += s.d.slit.near(f.count, n, h)
+			}
 		}
 	}
 	choice := make([]schedule, len(gain))
@@ -290,6 +298,7 @@ func (s *search) wanted(to []int, count func(page int, f flow) bool) []int {
 				s.use[to[f.slot]] += f.count
 			}
 		}
+		s.d.slit.weigh(s.use)
 		if n := s.d.best(s.use, slices.Index(s.d.canHold, true)); s.use[n] > 0 {
 			homes[k] = n
 		}
@@ -458,6 +467,12 @@ func (s *search) real(x *state, g int, loss uint64) bool {
 	return 2*saved >= int64(loss)
 }
 
+// tooLittle reports whether saving this many remote accesses is not worth permuting
+// group g.
+func (s *search) tooLittle(g int, saves uint64) bool {
+	return float64(saves) < max(s.d.worth(), s.d.opt.ScheduleGain*float64(s.d.loops.groups[g].all))
+}
+
 // near is the accesses to page k that leave a core's own caches and find it on
 // their node, with chunks run where to says and the page where place says.
 func (s *search) near(k int, to [][]int) int64 {
@@ -465,13 +480,27 @@ func (s *search) near(k int, to [][]int) int64 {
 	if home < 0 {
 		return 0
 	}
-	n := s.d.wide[s.pages[k].page*s.d.n+home]
+	n := s.found(s.d.of(s.d.wide, s.pages[k].page), home)
 	for i := range s.pages[k].flows {
-		if f := &s.pages[k].flows[i]; to[f.group][f.slot] == home {
+		f := &s.pages[k].flows[i]
+		if node := to[f.group][f.slot]; node == home {
 			n += f.wide
+		} else if s.d.slit != nil {
+			n += s.d.slit.near(f.wide, node, home)
 		}
 	}
 	return int64(n)
+}
+
+// found is what of use by node finds a page on home, less the cost of the rest.
+func (s *search) found(use []uint64, home int) (n uint64) {
+	if s.d.slit == nil {
+		return use[home]
+	}
+	for from, count := range use {
+		n += s.d.slit.near(count, from, home)
+	}
+	return n
 }
 
 // prune leaves groups static for which permuting saves next to nothing, or only
@@ -487,7 +516,7 @@ func (s *search) prune(x *state) *state {
 		if x.choice[g].static() {
 			continue
 		}
-		if loss := s.loss(x, g); float64(loss) < max(s.d.worth(), s.d.opt.ScheduleGain*float64(all(g))) || !s.real(x, g, loss) {
+		if loss := s.loss(x, g); s.tooLittle(g, loss) || !s.real(x, g, loss) {
 			x = s.with(x, g, schedule{})
 		}
 	}

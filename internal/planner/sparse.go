@@ -91,7 +91,7 @@ func spread(p *profile.Profile, list []sparse) *profile.Profile {
 			q.Rows = append(q.Rows, r)
 			continue
 		}
-		k := key{of[r.Page], r.Thread, r.Region, r.Op, r.Level}
+		k := key{of[int(r.Page)], int(r.Thread), int(r.Region), r.Op, r.Level}
 		s := sums[k]
 		if s == nil {
 			s = &profile.Row{Thread: r.Thread, Region: r.Region, Op: r.Op, Level: r.Level, First: r.First, Last: r.Last}
@@ -116,7 +116,7 @@ func spread(p *profile.Profile, list []sparse) *profile.Profile {
 			}
 			for _, k := range keys[:n] {
 				r := *sums[k]
-				r.Page, r.Count, r.Latency = page, part(r.Count), part(r.Latency)
+				r.Page, r.Count, r.Latency = int32(page), part(r.Count), part(r.Latency)
 				if r.Count > 0 {
 					q.Rows = append(q.Rows, r)
 				}

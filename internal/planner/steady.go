@@ -62,7 +62,7 @@ func steady(p *profile.Profile) *profile.Profile {
 	sums, at := []llc(nil), make(map[near]int)
 	of := func(r *profile.Row, lookups uint64) *llc {
 		pg := &p.Pages[r.Page]
-		k := near{pg.Object, pg.Index / steadyPages, r.Thread, r.Region, int16(pg.Home), r.Op, uint8(bits.Len64(lookups))}
+		k := near{pg.Object, pg.Index / steadyPages, int(r.Thread), int(r.Region), int16(pg.Home), r.Op, uint8(bits.Len64(lookups))}
 		i, ok := at[k]
 		if !ok {
 			i = len(sums)

@@ -21,7 +21,7 @@ func lucky(pages int, luck func(node, page int) uint64) *profile.Profile {
 		for node, loop := range loops {
 			hits := luck(node, page)
 			s.touch(loop, 2*node, page, 100-hits)
-			s.Rows = append(s.Rows, profile.Row{Page: page, Thread: 2 * node, Region: loop, Level: profile.LLC, Count: hits})
+			s.Rows = append(s.Rows, profile.Row{Page: int32(page), Thread: int32(2 * node), Region: int32(loop), Level: profile.LLC, Count: hits})
 		}
 	}
 	return s.Profile
@@ -79,18 +79,18 @@ func TestSteady(t *testing.T) {
 		return m
 	}
 	slices.SortFunc(p.Rows, func(a, b profile.Row) int {
-		return cmp.Or(a.Page-b.Page, a.Thread-b.Thread, a.Region-b.Region, int(a.Op)-int(b.Op))
+		return int(cmp.Or(a.Page-b.Page, a.Thread-b.Thread, a.Region-b.Region, int32(a.Op)-int32(b.Op)))
 	})
 	if slices.Equal(steady(p).Rows, p.Rows) {
 		t.Error("nothing is moved")
 	}
 	for name, key := range map[string]func(r *profile.Row) cell{
 		"reaching the LLC": func(r *profile.Row) cell {
-			return cell{r.Page, r.Thread, r.Region, r.Op, min(r.Level, profile.LLC)}
+			return cell{int(r.Page), int(r.Thread), int(r.Region), r.Op, min(r.Level, profile.LLC)}
 		},
 		"of an object on a node": func(r *profile.Row) cell {
 			pg := &p.Pages[r.Page]
-			return cell{pg.Object*8 + int(pg.Home), r.Thread, r.Region, r.Op, r.Level}
+			return cell{pg.Object*8 + int(pg.Home), int(r.Thread), int(r.Region), r.Op, r.Level}
 		},
 	} {
 		before, after := sums(p, key), sums(steady(p), key)
@@ -111,7 +111,7 @@ func TestHotNeighbours(t *testing.T) {
 		s.touch(use, 4, page, 1) // first: all are on node 2
 		s.touch(use, 0, page, 900)
 		if page < 32 {
-			s.Rows = append(s.Rows, profile.Row{Page: page, Thread: 0, Region: use, Level: profile.LLC, Count: 30000})
+			s.Rows = append(s.Rows, profile.Row{Page: int32(page), Thread: 0, Region: int32(use), Level: profile.LLC, Count: 30000})
 		}
 		s.touch(use, 2, page, 100)
 	}

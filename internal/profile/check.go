@@ -157,14 +157,14 @@ func checkRows(p *Profile) error {
 	var count, latency uint64
 	for i := range p.Rows {
 		r := &p.Rows[i]
-		if r.Page < 0 || r.Page >= len(p.Pages) {
-			return within("row", i, r.Page, 0, len(p.Pages), "page")
+		if r.Page < 0 || int(r.Page) >= len(p.Pages) {
+			return within("row", i, int(r.Page), 0, len(p.Pages), "page")
 		}
-		if r.Thread < 0 || r.Thread >= len(p.Threads) {
-			return within("row", i, r.Thread, 0, len(p.Threads), "thread")
+		if r.Thread < 0 || int(r.Thread) >= len(p.Threads) {
+			return within("row", i, int(r.Thread), 0, len(p.Threads), "thread")
 		}
-		if r.Region < 0 || r.Region >= len(p.Regions) {
-			return within("row", i, r.Region, 0, len(p.Regions), "region")
+		if r.Region < 0 || int(r.Region) >= len(p.Regions) {
+			return within("row", i, int(r.Region), 0, len(p.Regions), "region")
 		}
 		if r.Op > Store || r.Level > DRAM {
 			return fmt.Errorf("row %d: operation %d, level %d", i, r.Op, r.Level)

@@ -51,6 +51,9 @@ type Run struct {
 	Cache topo.CacheModel `json:"cache"`
 	// Period is the number of accesses for which one sample stands; 1 is a full trace.
 	Period uint64 `json:"period"`
+	// HugePages is the machine's /sys/kernel/mm/transparent_hugepage/enabled: "always",
+	// "madvise" or "never"; empty is not known, or none.
+	HugePages string `json:"huge_pages,omitempty"`
 	// Plan is the file name of the plan that was in force; empty if none.
 	Plan string `json:"plan,omitempty"`
 	// Complete is false where the program was killed or the recording cut short.
@@ -100,6 +103,10 @@ type Object struct {
 	// FileBacked is true for a Mapping of a file: its pages are the page cache's,
 	// on the node of whoever first read them, and no plan places them.
 	FileBacked bool `json:"file_backed,omitempty"`
+	// Placed is true where the program itself chose the nodes of half of the pages or
+	// more, by mbind, set_mempolicy, move_pages or numaopt.h: its call comes after a
+	// plan's, and wins.
+	Placed bool `json:"placed,omitempty"`
 	// Module, Symbol, File and Offset name a Global (Module also an Image).
 	Module int    `json:"module"` // -1 is none
 	Symbol string `json:"symbol,omitempty"`
@@ -228,19 +235,19 @@ const (
 // Row is one cell of the table. Count is in accesses: a sample of period N
 // counts N.
 type Row struct {
-	Page   int // index in Pages
-	Thread int // index in Threads
-	Region int // index in Regions
+	Page   int32 // index in Pages
+	Thread int32 // index in Threads
+	Region int32 // index in Regions
 	Op     Op
 	Level  Level
-	Count  uint64
-	// Latency is the sum in cycles over Count accesses; 0 where the source has none.
-	Latency uint64
 	// First and Last are the parts of the sweep of a loop, as Region.Sweep has it, in
 	// which the accesses of this row's page, thread and loop that missed the L1 were
 	// the first and the last: instance i of n is in part i*SweepParts/n. Both are 0
 	// where there is no sweep; 0 and SweepParts-1 also mean that it is not known.
 	First, Last uint8
+	Count       uint64
+	// Latency is the sum in cycles over Count accesses; 0 where the source has none.
+	Latency uint64
 }
 
 // SweepParts is in how many equal parts a sweep is divided, see Row: for as many

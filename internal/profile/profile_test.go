@@ -282,7 +282,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	p := sample()
 	p.Rows[1].Count = 1
 	for i := range 1_000_000 {
-		p.Rows = append(p.Rows, Row{Page: i % 3, Thread: i % 2, Region: i % 2, Level: DRAM, Count: uint64(i)})
+		p.Rows = append(p.Rows, Row{Page: int32(i % 3), Thread: int32(i % 2), Region: int32(i % 2), Level: DRAM, Count: uint64(i)})
 	}
 	var size int
 	for b.Loop() {

@@ -192,13 +192,21 @@ var setPage = []func(*Page, int64){
 }
 
 var setRow = []func(*Row, int64){
-	func(r *Row, v int64) { r.Page = int(v) },
-	func(r *Row, v int64) { r.Thread = int(v) },
-	func(r *Row, v int64) { r.Region = int(v) },
+	func(r *Row, v int64) { r.Page = index(v) },
+	func(r *Row, v int64) { r.Thread = index(v) },
+	func(r *Row, v int64) { r.Region = index(v) },
 	func(r *Row, v int64) { r.Op = Op(min(uint64(v), 255)) },
 	func(r *Row, v int64) { r.Level = Level(min(uint64(v), 255)) },
 	func(r *Row, v int64) { r.First = uint8(min(uint64(v), SweepParts)) },
 	func(r *Row, v int64) { r.Last = uint8(min(uint64(v), SweepParts)) },
+}
+
+// index is v; -1, which no check lets pass, where it is too great for an index.
+func index(v int64) int32 {
+	if v != int64(int32(v)) {
+		return -1
+	}
+	return int32(v)
 }
 
 // columnReader reads varints and remembers the first error. Slices grow with

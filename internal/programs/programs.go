@@ -17,8 +17,23 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
+// Flang returns LLVM's Fortran compiler, with the option by which it finds the OpenMP
+// runtime; the test is skipped where there is none.
+func Flang(t testing.TB) []string {
+	t.Helper()
+	text, err := exec.Command("make", "-s", "-C", filepath.Join(Root(), "testdata", "programs"), "flang").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := strings.Fields(string(text))
+	if len(command) < 2 {
+		t.Skip("no flang: apt-get install flang-19")
+	}
+	return command
+}
+
 // Build returns the path of a test program, name as in testdata/programs and
-// compiler "gcc" or "clang", built now if it is out of date. Tests in several
+// compiler "gcc", "clang" or, after Flang, "flang", built now if it is out of date. Tests in several
 // processes may call it at once. The program is shared: do not change it.
 func Build(t testing.TB, name, compiler string) string {
 	t.Helper()

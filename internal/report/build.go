@@ -20,6 +20,8 @@ type Options struct {
 	Only []string // loops and functions, see access.Only; empty is all
 	// Shapes are the arrays behind objects by index, as far as known; see shape.Find.
 	Shapes map[int]shape.Shape
+	// Merged is by region the lines of the loops that gcc merged, see advice.Merged.
+	Merged map[int][]int
 }
 
 // Build makes the report of p. The only error is a name of Only that p does not
@@ -29,7 +31,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q)}
+	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q), merged: opt.Merged}
 	b.groups, b.groupOf = access.Groups(q)
 	b.dealt()
 	b.patterns = classify.FindPatterns(q, b.groups, b.groupOf, opt.Shapes)
@@ -64,6 +66,7 @@ type builder struct {
 	// runtime says so, the others only look like it.
 	dealtTo, dealtBy, knownTo []uint64
 	patterns                  []classify.Patterns // by group
+	merged                    map[int][]int       // see Options
 }
 
 func (b *builder) dealt() {
@@ -72,10 +75,10 @@ func (b *builder) dealt() {
 	chance := classify.FindChance(b.p, nil, dram)
 	for i := range b.p.Rows {
 		if r := &b.p.Rows[i]; dram(r) && chance.Repeats(r) == 0 {
-			b.dealtTo[b.group(r.Page)] += r.Count
+			b.dealtTo[b.group(int(r.Page))] += r.Count
 			b.dealtBy[r.Region] += r.Count
-			if chance.Evidence(r.Region) == classify.Known {
-				b.knownTo[b.group(r.Page)] += r.Count
+			if chance.Evidence(int(r.Region)) == classify.Known {
+				b.knownTo[b.group(int(r.Page))] += r.Count
 			}
 		}
 	}
@@ -152,10 +155,10 @@ func minus(a, b classify.Share) classify.Share {
 // objects lists the groups that were touched, those with most DRAM accesses first.
 func (b *builder) objects() []Object {
 	n, nodes := len(b.groups), len(b.p.Run.Topology.Nodes)
-	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(r.Page) })
+	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(int(r.Page)) })
 	sharing := classify.Sum(b.pages, n, b.group)
 	best := classify.BestRemote(b.p, b.pages, n, b.group)
-	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(r.Page)*nodes + int(b.p.Threads[r.Thread].Node) })
+	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(int(r.Page))*nodes + int(b.p.Threads[r.Thread].Node) })
 	homes := make([]int, n*(nodes+1)) // the last is unknown
 	for i := range b.p.Pages {
 		if b.pages[i].Part {
@@ -187,6 +190,9 @@ func (b *builder) objects() []Object {
 		}
 		if o.Bytes == 0 {
 			o.Bytes = o.TouchedBytes
+		}
+		for _, k := range b.groups[i].Objects {
+			o.Placed = o.Placed || b.p.Objects[k].Placed
 		}
 		o.known = pct(b.knownTo[i], t.DRAM.Total())
 		for k := range nodes {
@@ -233,7 +239,7 @@ func (b *builder) loops() []Loop {
 		}
 		list = append(list, Loop{
 			Name: b.regionName(i), Kind: string(x.Kind), Function: x.Function, File: x.File, Line: x.Line,
-			Symbol: x.Code.Symbol, Thread: x.Thread, Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: len(threads[i]),
+			Symbol: x.Code.Symbol, Thread: x.Thread, Merged: b.merged[i], Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: len(threads[i]),
 			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
 			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
 			dealt: pct(b.dealtBy[i], b.total.DRAM.Total()),

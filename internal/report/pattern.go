@@ -16,6 +16,7 @@ import (
 // wanted says what each loop wants of an object.
 func (b *builder) wanted(o *Object, x *classify.Patterns) {
 	o.Patterns = []Pattern{}
+	o.ShapeDoubt = x.Doubt
 	if s := x.Shape; s != nil {
 		o.Shape = &Shape{Dims: s.Dims, Elem: s.Elem, Source: string(s.Source), Variable: s.Variable, text: s.String()}
 	}
@@ -25,7 +26,7 @@ func (b *builder) wanted(o *Object, x *classify.Patterns) {
 	}
 	for _, l := range x.Loops {
 		w := Pattern{
-			Loop: b.regionName(l.Region), Pattern: string(l.Kind), Block: l.Block(), Period: l.Period, Nodes: append([]int{}, l.Order()...),
+			Loop: b.regionName(l.Region), Merged: b.merged[l.Region], Pattern: string(l.Kind), Block: l.Block(), Period: l.Period, Nodes: append([]int{}, l.Order()...),
 			Explains: Pct(100 * l.Explains), Confidence: Pct(100 * l.Confidence), Samples: l.Samples, Need: l.Need, DRAMPct: pct(l.Accesses, all),
 		}
 		if l.Kind == pattern.Single {
@@ -83,7 +84,7 @@ func describe(w *Pattern) string {
 func (t *textWriter) patterns(r *Report) {
 	tab := newTable("object\n ", "loop\n ", "wants\n ", "block\n ", "DRAM\n%", "fits\n%", "sure\n%")
 	rows, more := 0, 0
-	var notes []string
+	var notes, merged []string
 	for i := range r.Objects {
 		o := &r.Objects[i]
 		if len(o.Patterns) == 0 {
@@ -94,13 +95,16 @@ func (t *textWriter) patterns(r *Report) {
 			continue
 		}
 		name := short(o.Name, 20)
-		if s := o.Shape; s != nil && (len(s.Dims) > 1 || s.Source != string(shape.Declared)) {
-			notes = append(notes, fmt.Sprintf("%s: %s (%s)", o.Name, s.text, s.Source))
+		if text := shapeText(o); text != "" {
+			notes = append(notes, o.Name+": "+text)
 		}
 		if o.Conflict {
 			notes = append(notes, "Conflict over "+o.Name+": "+o.ConflictText)
 		}
 		for _, w := range o.Patterns {
+			if text := fmt.Sprintf("%s is the loops of lines %s, which gcc merged: it wants what all of them do together.", w.Loop, joined(w.Merged)); len(w.Merged) > 0 && !slices.Contains(merged, text) {
+				merged = append(merged, text)
+			}
 			tab.AppendRow(wantRow(name, &w))
 			name = ""
 			rows++
@@ -112,9 +116,28 @@ func (t *textWriter) patterns(r *Report) {
 	t.title("What the loops want of the objects")
 	t.render(tab, more)
 	t.wrapped("  ", "block: a node's part; DRAM: the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to; sure: that this is neither chance nor another pattern.")
-	for _, s := range notes {
+	for _, s := range append(merged, notes...) {
 		t.wrapped("  ", s)
 	}
+}
+
+// shapeText is the array behind an object and where that is known from, or why it is
+// not; empty for what says nothing: one dimension, as declared.
+func shapeText(o *Object) string {
+	s := o.Shape
+	switch {
+	case s == nil && o.ShapeDoubt == "":
+		return ""
+	case s == nil:
+		return "its shape is not known: " + o.ShapeDoubt + "; --shape says it"
+	case len(s.Dims) == 1 && s.Source == string(shape.Declared) && o.ShapeDoubt == "":
+		return ""
+	case o.ShapeDoubt == "" && s.Variable != "" && !strings.HasPrefix(o.Name, s.Variable+" "):
+		return fmt.Sprintf("%s, %s (%s)", s.Variable, s.text, s.Source)
+	case o.ShapeDoubt == "":
+		return fmt.Sprintf("%s (%s)", s.text, s.Source)
+	}
+	return fmt.Sprintf("%s (%s; %s)", s.text, s.Source, o.ShapeDoubt)
 }
 
 func wantRow(name string, w *Pattern) table.Row {

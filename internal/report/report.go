@@ -129,11 +129,13 @@ type Small struct {
 
 // Object is all instances of one allocation site, one symbol, all stacks.
 type Object struct {
-	Name          string `json:"name"`
-	Kind          string `json:"kind"`
-	Bytes         int64  `json:"bytes"`
-	Instances     int    `json:"instances"`
-	TouchedBytes  int64  `json:"touched_bytes"`
+	Name         string `json:"name"`
+	Kind         string `json:"kind"`
+	Bytes        int64  `json:"bytes"`
+	Instances    int    `json:"instances"`
+	TouchedBytes int64  `json:"touched_bytes"`
+	// Placed is true where the program itself chose nodes, so that no plan places it.
+	Placed        bool   `json:"placed,omitempty"`
 	Accesses      uint64 `json:"accesses"`
 	DRAMAccesses  uint64 `json:"dram_accesses"`
 	DRAMPct       Pct    `json:"dram_pct"`
@@ -158,7 +160,9 @@ type Object struct {
 	Symbol            string   `json:"symbol,omitempty"`
 	File              string   `json:"file,omitempty"`
 
-	Shape        *Shape    `json:"shape,omitempty"`
+	Shape *Shape `json:"shape,omitempty"`
+	// ShapeDoubt is why the shape, or the variable that has it, is not known.
+	ShapeDoubt   string    `json:"shape_doubt,omitempty"`
 	Patterns     []Pattern `json:"patterns"` // by loop, most DRAM accesses first
 	Conflict     bool      `json:"conflict"`
 	ConflictText string    `json:"conflict_text,omitempty"`
@@ -175,7 +179,9 @@ type Shape struct {
 
 // Pattern is how one loop divides an object over the nodes.
 type Pattern struct {
-	Loop       string `json:"loop"`
+	Loop string `json:"loop"`
+	// Merged is the lines of the loops that Loop stands for, see Loop.
+	Merged     []int  `json:"merged_lines,omitempty"`
 	Pattern    string `json:"pattern"`
 	Block      int64  `json:"block_bytes"`  // mean part of a node, 0 without parts
 	Period     int64  `json:"period_bytes"` // after which the parts repeat
@@ -196,7 +202,9 @@ type Loop struct {
 	Line     int    `json:"line,omitempty"`
 	Symbol   string `json:"symbol,omitempty"`
 	Thread   string `json:"thread,omitempty"`
-	Entries  uint64 `json:"entries"`
+	// Merged is the lines of the loops that this one stands for where gcc merged several.
+	Merged  []int  `json:"merged_lines,omitempty"`
+	Entries uint64 `json:"entries"`
 	// Dynamic is true where work is handed out at run time: of loops OpenMP's
 	// runtime knows it, of functions the pages look like it.
 	Dynamic      bool   `json:"dynamic"`

@@ -306,7 +306,7 @@ func FuzzBuild(f *testing.F) {
 		p.Run.Period = uint64(next(3)) + 1
 		for len(b) > 0 {
 			p.Pages = append(p.Pages, profile.Page{Object: next(4), Home: topo.NodeID(next(nodes+1) - 1), Thread: next(len(p.Threads)+1) - 1, Region: next(4) - 1, Place: next(4) - 1, Serial: next(2) > 0})
-			p.Rows = append(p.Rows, profile.Row{Page: next(len(p.Pages)), Thread: next(len(p.Threads)), Region: next(3), Level: profile.Level(next(4)), Op: profile.Op(next(2)), Count: uint64(next(256))})
+			p.Rows = append(p.Rows, profile.Row{Page: int32(next(len(p.Pages))), Thread: int32(next(len(p.Threads))), Region: int32(next(3)), Level: profile.Level(next(4)), Op: profile.Op(next(2)), Count: uint64(next(256))})
 		}
 		if p.Check() != nil {
 			t.Skip()
@@ -336,7 +336,7 @@ func BenchmarkBuild(b *testing.B) {
 	for i := range 250_000 {
 		p.Pages = append(p.Pages, profile.Page{Index: i, Home: topo.NodeID(i % 4), Thread: i % 8, Region: 1, Place: 1})
 		for j := range 4 {
-			p.Rows = append(p.Rows, profile.Row{Page: i, Thread: (i + j) % 8, Region: 1 + j%2, Level: profile.DRAM, Count: uint64(i%64 + 1)})
+			p.Rows = append(p.Rows, profile.Row{Page: int32(i), Thread: int32((i + j) % 8), Region: int32(1 + j%2), Level: profile.DRAM, Count: uint64(i%64 + 1)})
 		}
 	}
 	for b.Loop() {
@@ -345,4 +345,20 @@ func BenchmarkBuild(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(p.Rows)), "ns/row")
+}
+
+// TestMerged: the text says which loops stand behind one that gcc merged.
+func TestMerged(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
+	r, err := Build(p, Options{Merged: map[int][]int{profiletest.Work: {5, 8}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := WriteText(&b, r, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, "gcc merged 2 loops into this one, those of lines 5, 8,") {
+		t.Error(b.String())
+	}
 }

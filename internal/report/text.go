@@ -166,19 +166,25 @@ func (t *textWriter) objects(r *Report) {
 		o := &r.Objects[i]
 		return o.DRAMPct >= tiny || r.bytesPct(o.TouchedBytes) >= tiny
 	})
+	placed := ""
 	for _, i := range shown {
 		o := &r.Objects[i]
 		name := o.Name
 		if o.Instances > 1 && o.Kind != "stack" && o.Kind != "image" {
 			name += fmt.Sprintf(" ×%d", o.Instances)
 		}
+		kind := o.Kind
+		if o.Placed {
+			kind += " placed"
+			placed = "; placed: by the program itself (mbind, set_mempolicy, move_pages, numaopt.h), which no plan changes"
+		}
 		tab.AppendRow(table.Row{
-			short(name, 36), o.Kind, units.Bytes(o.Bytes).String(), cell(o.DRAMPct), cell(o.RemoteDRAM), cell(o.BestPlacement),
+			short(name, 36), kind, units.Bytes(o.Bytes).String(), cell(o.DRAMPct), cell(o.RemoteDRAM), cell(o.BestPlacement),
 			shared(*o, o.UniformlyShared), shared(*o, o.WithoutSerialInit), shared(*o, o.EvenlyUsed),
 		})
 	}
 	t.render(tab, len(r.Objects)-len(shown))
-	t.wrapped("  ", "DRAM: of the program's; remote: of the object's own; best: remote with each page on the node that uses it most; shared: its bytes touched from several nodes, without init: leaving serial code out, even: without a good place.")
+	t.wrapped("  ", "DRAM: of the program's; remote: of the object's own; best: remote with each page on the node that uses it most; shared: its bytes touched from several nodes, without init: leaving serial code out, even: without a good place"+placed+".")
 }
 
 func (t *textWriter) loops(r *Report) {
@@ -204,6 +210,22 @@ func (t *textWriter) loops(r *Report) {
 		tab.AppendRow(table.Row{short(name, 42), kind, entries, l.Threads, cell(l.DRAMPct), cell(l.RemoteDRAM), cell(l.RemoteAccess)})
 	}
 	t.render(tab, len(r.Loops)-len(shown))
+	for _, i := range shown {
+		if l := &r.Loops[i]; len(l.Merged) > 0 {
+			t.wrapped("  ", l.Name+": "+mergedText(l))
+		}
+	}
+}
+
+// joined is "3, 7, 9".
+func joined(list []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
+}
+
+// mergedText says which loops one stands for.
+func mergedText(l *Loop) string {
+	return fmt.Sprintf("gcc merged %d loops into this one, those of lines %s, with one thread number: what they do, and want, is told of all together. Compiled by clang, or in a function each, they are told apart.",
+		len(l.Merged), joined(l.Merged))
 }
 
 func (t *textWriter) firstTouch(r *Report) {

@@ -198,9 +198,13 @@ func misplacedFindings(r *Report) []string {
 	slices.SortStableFunc(gains, func(a, b gain) int { return cmp.Compare(b.points, a.points) })
 	var list []string
 	for _, g := range gains[:min(len(gains), mostNames)] {
+		how := "first touched"
+		if g.o.Placed {
+			how = "placed by the program itself"
+		}
 		list = append(list, fmt.Sprintf(
-			"Wrong node: %s (%v) is first touched elsewhere than it is used: %v of its DRAM accesses are remote, %v would be with its pages on their best nodes%s.",
-			g.o.Name, units.Bytes(g.o.TouchedBytes), g.o.RemoteDRAM, g.o.BestPlacement, of[g.o.Name].unless()))
+			"Wrong node: %s (%v) is %s elsewhere than it is used: %v of its DRAM accesses are remote, %v would be with its pages on their best nodes%s.",
+			g.o.Name, units.Bytes(g.o.TouchedBytes), how, g.o.RemoteDRAM, g.o.BestPlacement, of[g.o.Name].unless()))
 	}
 	return list
 }

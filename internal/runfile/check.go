@@ -91,6 +91,9 @@ func (r Run) checkObject(o Object) error {
 	if err := r.checkPolicy(o); err != nil {
 		return err
 	}
+	if err := checkRuns("otherwise", o.Otherwise, len(r.Nodes)); err != nil {
+		return err
+	}
 	return checkRuns("touched", o.Touched, 2)
 }
 

@@ -12,6 +12,7 @@
 //	sys linux|emulated
 //	mark 0|1
 //	page-ranges COUNT
+//	page-size BYTES           units that get one node, by address; absent is 4096
 //	cpu ID NODE               one per rank; rank r is bound to line r mod count
 //	node ORDINAL OSNUMBER
 //	pinned TEXT
@@ -24,6 +25,7 @@
 //	symbol ID M VADDR BYTES
 //	map ID RUNS
 //	touched ID RUNS
+//	otherwise ID RUNS         the map if a block-exclusive loop's sweep has another length
 //	loop ID RUNTIME M OFFSET SCHEDULE ARG NAME
 //
 // Numbers are decimal; addresses and node masks are hexadecimal with 0x. The
@@ -131,6 +133,9 @@ type Object struct {
 	// Touched is which pages were seen touched, as runs of Node 1 (touched) and
 	// -1 (not); empty is not known.
 	Touched []Pages
+	// Otherwise is the page map to which it moves where block-exclusive loops turn out to
+	// run as OpenMP made them; empty is none.
+	Otherwise []Pages
 	// Frames names a Heap or Mapping object: Frames[k] are the alternatives for
 	// frame k, 0 is innermost.
 	Frames [][]Span
@@ -185,8 +190,11 @@ type Run struct {
 	// PageRanges is the most memory areas that placing may add; 0 is the
 	// runtime's own limit.
 	PageRanges int
-	CPUs       []CPU // by rank
-	Nodes      []int // operating system's number of each ordinal
+	// PageSize is the units that placing gives to one node, aligned in memory: a power
+	// of two from the page on; 0 is the page.
+	PageSize uint64
+	CPUs     []CPU // by rank
+	Nodes    []int // operating system's number of each ordinal
 	// Pinned says who binds threads instead of numaopt; empty is numaopt.
 	Pinned  string
 	Only    []FuncOffset

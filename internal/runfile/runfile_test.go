@@ -23,7 +23,7 @@ func machine(r Run) Run {
 // runs are the files of testdata/run, which the tests of runtime-c read, too.
 var runs = map[string]Run{
 	"bind": machine(Run{Mode: Bind, System: Linux, Mark: true}),
-	"pinned": machine(Run{Mode: Apply, System: Linux, PageRanges: 16382, Pinned: "OMP_PROC_BIND=close, OMP_PLACES=cores",
+	"pinned": machine(Run{Mode: Apply, System: Linux, PageRanges: 16382, PageSize: 2 << 20, Pinned: "OMP_PROC_BIND=close, OMP_PLACES=cores",
 		Summary: "/tmp/a summary.json"}),
 	"only": machine(Run{Mode: Bind, System: Linux, Mark: true, Only: []FuncOffset{{"/home/me/my app", 0x1250}, {"/home/me/lib.so", 0x8}}}),
 	"track": machine(Run{Mode: Track, System: Emulated, Modules: []Module{{"", "/home/me/app"}},
@@ -34,7 +34,7 @@ var runs = map[string]Run{
 		Objects: []Object{
 			{ID: 0, Name: "grid.c:42 (init)", Kind: Heap, Rank: -1, Count: 1, MinBytes: 4096, MaxBytes: 1 << 30,
 				Policy: PolicyXWise, Frames: [][]Span{{{0, 0x11ff, 0x1200}}, {{0, 0x1300, 0x1310}, {0, 0x1400, 0x1404}}},
-				Touched: []Pages{{1, 3}, {-1, 2}}},
+				Touched: []Pages{{1, 3}, {-1, 2}}, Otherwise: []Pages{{1, 2}, {0, 3}}},
 			{ID: 2, Name: "rows of a", Kind: Heap, Rank: 3, First: 16, Count: 512, MinBytes: 8192, MaxBytes: 1 << 20,
 				Policy: PolicyPages, Frames: [][]Span{{{1, 0xff, 0x100}}}, Map: []Pages{{0, 12}, {1, 13}, {-1, 4}}},
 			{ID: 3, Name: "mapped\nfile", Kind: Mapping, Rank: 0, First: 0, Count: 1, MinBytes: 4096, MaxBytes: 1 << 40,

@@ -52,6 +52,9 @@ func writeHead(b *bufio.Writer, r Run) {
 	if r.PageRanges > 0 {
 		fmt.Fprintf(b, "page-ranges %d\n", r.PageRanges)
 	}
+	if r.PageSize > 0 {
+		fmt.Fprintf(b, "page-size %d\n", r.PageSize)
+	}
 	for _, c := range r.CPUs {
 		fmt.Fprintf(b, "cpu %d %d\n", c.ID, c.Node)
 	}
@@ -95,6 +98,7 @@ func writeObject(b *bufio.Writer, o Object) {
 	}
 	writeRuns(b, "map", o.ID, o.Map)
 	writeRuns(b, "touched", o.ID, o.Touched)
+	writeRuns(b, "otherwise", o.ID, o.Otherwise)
 }
 
 // writeRuns writes runs over as many lines as they need.

@@ -1,10 +1,10 @@
 package shape
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"numaopt/internal/access"
@@ -15,20 +15,15 @@ import (
 )
 
 // Find returns the shapes of p's objects, by index: those of given, each as Parse
-// takes it, and else those that the debug information of p's modules declares. A
-// module whose file is gone or another build tells nothing. An error names the
+// takes it, and else those that the debug information of p's modules and the source
+// of allocations declare; one with a Doubt may be without dimensions. A module whose file is gone or another build tells nothing. An error names the
 // entry of given that is no shape, fits no object or not its size.
 func Find(p *profile.Profile, modules *symbol.Table, given []string) (map[int]Shape, error) {
-	f := &finder{p: p, table: modules, arrays: make(map[*symbol.Module]map[uint64]symbol.Array), sites: make(map[int]symbol.Array)}
+	f := &finder{p: p, table: modules, arrays: make(map[*symbol.Module]map[uint64]symbol.Array), sites: make(map[int][]candidate)}
 	shapes := make(map[int]Shape)
 	for i := range p.Objects {
 		o := &p.Objects[i]
-		a, ok := f.array(o)
-		if !ok {
-			continue
-		}
-		s := Shape{Dims: a.Dims, Elem: a.Elem, Source: Declared, Variable: a.Variable}
-		if s, ok = s.complete(o.Bytes); ok {
+		if s, ok := f.shape(o); ok {
 			shapes[i] = s
 		}
 	}
@@ -53,7 +48,7 @@ func set(p *profile.Profile, shapes map[int]Shape, text string) error {
 		if g.Kind.Private() || g.Kind == profile.Unknown || g.Kind == profile.Small {
 			continue
 		}
-		if plain, _, _ := strings.Cut(g.Name, " "); name != g.Name && name != plain && name != p.Objects[g.Objects[0]].Symbol {
+		if !called(p, &g, shapes[g.Objects[0]].Variable, name) {
 			names = append(names, g.Name)
 			continue
 		}
@@ -82,36 +77,53 @@ func set(p *profile.Profile, shapes map[int]Shape, text string) error {
 	return fmt.Errorf("--shape %s: no object is called %q; the profile has %s%s", text, name, strings.Join(names, ", "), more)
 }
 
+// called reports whether a user means group g by a name: its own or the first word of
+// it, its symbol, or its variable. Those of Fortran match in upper and lower case.
+func called(p *profile.Profile, g *access.Group, variable, name string) bool {
+	o := &p.Objects[g.Objects[0]]
+	fortran := ident.Fortran(o.File)
+	if o.Site >= 0 && o.Site < len(p.Sites) {
+		for _, c := range p.Sites[o.Site].Frames {
+			fortran = fortran || len(c.Inlined) > 0 && ident.Fortran(c.Inlined[0].File)
+		}
+	}
+	plain, _, _ := strings.Cut(g.Name, " ")
+	for _, s := range []string{g.Name, plain, o.Symbol, variable} {
+		if s != "" && (s == name || fortran && strings.EqualFold(s, name)) {
+			return true
+		}
+	}
+	return false
+}
+
 // finder asks the debug information once for each module and call stack.
 type finder struct {
 	p      *profile.Profile
 	table  *symbol.Table
 	arrays map[*symbol.Module]map[uint64]symbol.Array
-	sites  map[int]symbol.Array
+	sites  map[int][]candidate
 }
 
-// array is what the debug information says of an object.
-func (f *finder) array(o *profile.Object) (symbol.Array, bool) {
+// shape is what the debug information and the source say of an object.
+func (f *finder) shape(o *profile.Object) (Shape, bool) {
 	switch {
 	case o.Kind == profile.Global:
 		m := f.module(o.Module)
 		if m == nil {
-			return symbol.Array{}, false
+			return Shape{}, false
 		}
 		if f.arrays[m] == nil {
 			f.arrays[m] = m.Arrays()
 		}
 		a, ok := f.arrays[m][o.Offset]
-		return a, ok
-	case (o.Kind == profile.Heap || o.Kind == profile.Mapping) && o.Site >= 0:
-		a, ok := f.sites[o.Site]
 		if !ok {
-			a = f.assigned(f.p.Sites[o.Site].Frames)
-			f.sites[o.Site] = a
+			return Shape{}, false
 		}
-		return a, a.Elem > 0
+		return Shape{Dims: a.Dims, Elem: a.Elem, Source: Declared, Variable: a.Variable}.complete(o.Bytes)
+	case (o.Kind == profile.Heap || o.Kind == profile.Mapping) && o.Site >= 0:
+		return f.allocated(o)
 	}
-	return symbol.Array{}, false
+	return Shape{}, false
 }
 
 // module opens a module of the profile, nil if its file is not the one that ran.
@@ -126,52 +138,171 @@ func (f *finder) module(i int) *symbol.Module {
 	return m
 }
 
-// assigned is the array that the result of an allocation is assigned to, at the
-// innermost of a call stack's places where it is known; the zero Array if nowhere.
-func (f *finder) assigned(frames []ident.Code) symbol.Array {
+// allocated is the array of an allocation: what the variable that its result is
+// assigned to points to, at the innermost of its call stack's places where that is
+// known. Where several variables get their memory in one line and nothing tells which
+// one this is, all that fit its size must be alike.
+func (f *finder) allocated(o *profile.Object) (Shape, bool) {
+	list, ok := f.sites[o.Site]
+	if !ok {
+		list = f.candidates(f.p.Sites[o.Site].Frames)
+		f.sites[o.Site] = list
+	}
+	var fits []Shape
+	var names []string
+	open := ""
+	for _, c := range list {
+		s, ok := c.fit(o.Bytes)
+		switch {
+		case ok:
+			fits, names = append(fits, s), append(names, c.Variable)
+		case c.open():
+			open = c.Variable
+		}
+	}
+	switch {
+	case len(fits) == 0 && open == "":
+		return Shape{}, false
+	case len(fits) == 0 || open != "" && len(list) > 1:
+		return Shape{Doubt: "the bounds of " + open + " are set at run time"}, true
+	case len(fits) == 1:
+		return fits[0], true
+	}
+	one := "one of " + strings.Join(names, ", ") + ", which one line allocates"
+	for _, s := range fits {
+		if !slices.Equal(s.Dims, fits[0].Dims) || s.Elem != fits[0].Elem {
+			return Shape{Doubt: "it is " + one + "; their shapes differ"}, true
+		}
+	}
+	fits[0].Variable, fits[0].Doubt = "", one
+	return fits[0], true
+}
+
+// candidate is a variable that an allocation may be of.
+type candidate struct {
+	symbol.Array
+	source Source
+}
+
+// open reports whether more than the first dimension is not known.
+func (c *candidate) open() bool {
+	unknown := 0
+	for _, n := range c.Dims {
+		if n == 0 {
+			unknown++
+		}
+	}
+	return unknown > 1 || unknown == 1 && (c.Elem == 0 || c.Dims[0] != 0)
+}
+
+// fit is c's shape in an object of this many bytes, if it is one.
+func (c *candidate) fit(bytes int64) (Shape, bool) {
+	s := Shape{Dims: c.Dims, Elem: c.Elem, Source: c.source, Variable: c.Variable}
+	if c.source == Declared {
+		return s.complete(bytes)
+	}
+	// What ALLOCATE asks for is the array to the byte.
+	s.Dims = slices.Clone(s.Dims)
+	missing := &s.Elem
+	for i := range s.Dims {
+		if s.Dims[i] != 0 {
+			continue
+		}
+		if *missing == 0 {
+			return Shape{}, false
+		}
+		missing = &s.Dims[i]
+	}
+	if *missing == 0 {
+		*missing = 1
+		*missing = bytes / max(1, s.Bytes())
+	}
+	known := c.Elem != 0 || slices.Contains([]int64{1, 2, 4, 8, 16}, s.Elem)
+	return s, known && *missing > 0 && s.Bytes() == bytes
+}
+
+// candidates is the variables that an allocation with this call stack may be of; none
+// where nobody knows.
+func (f *finder) candidates(frames []ident.Code) []candidate {
 	for _, c := range frames {
 		m := f.module(c.Module)
 		if m == nil || len(c.Inlined) == 0 {
 			continue
 		}
-		for _, l := range c.Inlined {
+		columns := m.Columns(c.Offset - 1) // the call's, before the address it returns to
+		for k, l := range c.Inlined {
 			if l.System() || l.Line == 0 {
 				continue
 			}
-			// The line of the call is that before the address it returns to.
-			name, read := assignee(l.File, l.Line)
-			if read && name == "" {
-				continue
+			column := 0
+			if len(columns) == len(c.Inlined) {
+				column = columns[k]
 			}
-			if a, ok := m.Pointer(c.Offset-1, name, l.Line); ok {
-				return a
+			if list := declared(m, c.Offset-1, l, column); len(list) > 0 {
+				return list
 			}
 		}
 	}
-	return symbol.Array{}
+	return nil
+}
+
+// declared is the variables that the statement at a place of the code at vaddr gives
+// memory to, with their types.
+func declared(m *symbol.Module, vaddr uint64, at ident.Location, column int) (list []candidate) {
+	text := read(at.File)
+	if text == nil {
+		if a, ok := m.Pointer(vaddr, "", at.Line); ok {
+			list = append(list, candidate{a, Declared})
+		}
+		return list
+	}
+	if ident.Fortran(at.File) {
+		for _, a := range allocate(text, at.Line) {
+			if known, ok := m.Pointer(vaddr, a.Variable, at.Line); ok && len(known.Dims) == len(a.Dims) {
+				a.Elem = known.Elem
+			}
+			list = append(list, candidate{a, Allocated})
+		}
+		return list
+	}
+	for _, name := range assignees(text, at.Line, column) {
+		if a, ok := m.Pointer(vaddr, name, at.Line); ok {
+			list = append(list, candidate{a, Declared})
+		}
+	}
+	return list
+}
+
+// read is the lines of a source file, nil if it is not there.
+func read(file string) []string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(text), "\n")
 }
 
 // assignment is a name before "=", with what C puts between in a declaration:
 // "double (*u)[N][M] = malloc(", "u = new double[n]".
 var assignment = regexp.MustCompile(`(?:^|[^\w.>])(\w+)\s*\)?\s*(?:\[[^\]]*\]\s*)*=(?:[^=]|$)`)
 
-// assignee is the variable that a line of a source file assigns to; read is false
-// where the file cannot be read.
-func assignee(file string, line int) (name string, read bool) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", false
+// assignees is the variables that a line (from 1) of C assigns to: the one in the
+// statement of the call at column, in bytes from 1; all of them if that is 0.
+func assignees(text []string, line, column int) (names []string) {
+	if line > len(text) {
+		return nil
 	}
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	for n := 1; s.Scan(); n++ {
-		if n < line {
-			continue
+	code := text[line-1]
+	for _, m := range assignment.FindAllStringSubmatchIndex(code, -1) {
+		switch name := code[m[2]:m[3]]; {
+		case column == 0:
+			names = append(names, name)
+		case m[2] < column-1 && column-1 <= len(code):
+			names = nil
+			if !strings.Contains(code[m[3]:column-1], ";") {
+				names = []string{name}
+			}
 		}
-		if m := assignment.FindStringSubmatch(s.Text()); m != nil {
-			name = m[1]
-		}
-		return name, true
 	}
-	return "", false
+	return names
 }

@@ -15,9 +15,11 @@
 // type of the variable that the call's result is assigned to: the source line of
 // the call names it; without the source, it is the variable that is declared in that
 // line. A pointer to an array leaves its first dimension open, which follows from
-// the size. What a program computes at run time (arrays of variable length,
-// descriptors of Fortran's allocatable arrays) is not known; then the periods of the
-// loops' accesses are taken for rows.
+// the size. Of several variables that get their memory in one line, the column of the
+// call tells the one. Fortran's allocatable arrays have the bounds of their ALLOCATE
+// statement, as far as these are constants, and one more from the size. What else a
+// program computes at run time (arrays of variable length) is not known; then the
+// periods of the loops' accesses are taken for rows.
 //
 // # Limits
 //
@@ -42,8 +44,10 @@ type Source string
 // The sources.
 const (
 	Declared Source = "declared" // by the debug information
-	Inferred Source = "inferred" // from the accesses
-	Given    Source = "given"    // by the user
+	// Allocated is what an ALLOCATE statement of Fortran asks for.
+	Allocated Source = "allocated"
+	Inferred  Source = "inferred" // from the accesses
+	Given     Source = "given"    // by the user
 )
 
 // Shape is the array behind an object.
@@ -53,7 +57,10 @@ type Shape struct {
 	Dims []int64
 	Elem int64 // bytes of an element; for Inferred of a row
 	Source
-	Variable string // that has the type, for Declared
+	Variable string // that has the type, for Declared and Allocated; empty is not known
+	// Doubt is why the dimensions, of which there are none then, or the variable are
+	// not known: "the bounds of v are set at run time".
+	Doubt string
 }
 
 // Bytes is the size of the whole.

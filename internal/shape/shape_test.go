@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,7 +120,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func TestAssignee(t *testing.T) {
+func TestAssignees(t *testing.T) {
 	for line, want := range map[string]string{
 		"  u = malloc(n);":                             "u",
 		"double (*u)[N][M] = malloc(n * sizeof *u);":   "u",
@@ -130,13 +131,79 @@ func TestAssignee(t *testing.T) {
 		"s->u = malloc(n);":                            "",
 		"s.u = malloc(n);":                             "",
 		"if (x == y) f(malloc(n));":                    "",
+		"u = malloc(n); v = MALLOC(n);":                "v",
+		"u = MALLOC(n); v = malloc(n);":                "u",
+		"u = malloc(n); f(MALLOC(n));":                 "",
+		"double *u = malloc(n), *v = MALLOC(n);":       "v",
 	} {
-		file := filepath.Join(t.TempDir(), "a.c")
-		if err := os.WriteFile(file, []byte("int x;\n"+line+"\n"), 0o666); err != nil {
-			t.Fatal(err)
+		column := max(strings.Index(line, "MALLOC"), strings.Index(line, "calloc"), strings.Index(line, "new"))
+		if column < 0 {
+			column = strings.Index(line, "malloc")
 		}
-		if name, read := assignee(file, 2); name != want || !read {
-			t.Errorf("%s: %q %v, want %q", line, name, read, want)
+		if got := strings.Join(assignees([]string{"int x;", line}, 2, column+1), " "); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	if got := assignees([]string{"u = malloc(n); v = malloc(n);"}, 1, 0); len(got) != 2 {
+		t.Errorf("without a column: %v", got)
+	}
+}
+
+func TestAllocate(t *testing.T) {
+	text := strings.Split(`program p
+  integer, parameter :: NX = 36, ny = 2*nx + 8 ! columns
+  integer :: n
+  parameter (nz=3)
+  allocate(v(nx, 0:ny+1, &  ! two more
+    & n), w(NZ), stat=ierr)
+  allocate(s%a(nx), q)
+  allocate(real(8) :: x(nz, nx))
+`, "\n")
+	want := []symbol.Array{{Variable: "v", Dims: []int64{0, 82, 36}}, {Variable: "w", Dims: []int64{3}}}
+	if d := cmp.Diff(want, allocate(text, 5)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := allocate(text, 8); len(got) != 1 || got[0].Variable != "x" {
+		t.Errorf("%+v", got)
+	}
+	if got := allocate(text, 7); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFit tells variables that one line allocates apart by the size of the object.
+func TestFit(t *testing.T) {
+	of := func(source Source, name string, elem int64, dims ...int64) candidate {
+		return candidate{symbol.Array{Variable: name, Dims: dims, Elem: elem}, source}
+	}
+	v, w := of(Allocated, "v", 0, 80, 82, 36), of(Allocated, "w", 0, 80, 36)
+	for _, x := range []struct {
+		list  []candidate
+		bytes int64
+		want  string // the shape, its variable, the doubt
+	}{
+		{[]candidate{v, w}, 80 * 82 * 36 * 8, "80 × 82 × 36 of 8 B v "},
+		{[]candidate{v, w}, 80 * 36 * 4, "80 × 36 of 4 B w "},
+		{[]candidate{w, w}, 80 * 36 * 8, "80 × 36 of 8 B  one of w, w, which one line allocates"},
+		{[]candidate{v, w}, 80*36*8 + 1, "none"},
+		{[]candidate{of(Allocated, "v", 8, 0, 36)}, 80 * 36 * 8, "80 × 36 of 8 B v "},
+		{[]candidate{of(Allocated, "v", 8, 36, 0)}, 80 * 36 * 8, "36 × 80 of 8 B v "},
+		{[]candidate{of(Allocated, "v", 0, 0, 36)}, 80 * 36 * 8, "  the bounds of v are set at run time"},
+		{[]candidate{of(Allocated, "v", 8, 0, 0), w}, 80 * 36 * 8, "  the bounds of v are set at run time"},
+		{[]candidate{of(Declared, "u", 8, 0, 32, 5), of(Declared, "rho", 8, 0, 32)}, 64 * 32 * 5 * 8, "  it is one of u, rho, which one line allocates; their shapes differ"},
+		{[]candidate{of(Declared, "u", 8, 0, 0)}, 4096, "  the bounds of u are set at run time"},
+	} {
+		f := &finder{sites: map[int][]candidate{0: x.list}}
+		s, ok := f.allocated(&profile.Object{Bytes: x.bytes})
+		got := "none"
+		if ok {
+			got = fmt.Sprintf("%s %s %s", "", s.Variable, s.Doubt)
+			if len(s.Dims) > 0 {
+				got = fmt.Sprintf("%v %s %s", s, s.Variable, s.Doubt)
+			}
+		}
+		if got != x.want {
+			t.Errorf("%v in %d bytes: %q, want %q", x.list, x.bytes, got, x.want)
 		}
 	}
 }
@@ -149,8 +216,8 @@ func TestFind(t *testing.T) {
 double u[64][32][5];
 double (*grid)[100];
 int main(int argc, char **argv) {
-    grid = malloc(800 * argc);
-    u[argc][2][3] = grid[0][argc] = 1;
+    double (*rows)[10]; grid = malloc(800 * argc); rows = malloc(8000 * argc);
+    u[argc][2][3] = grid[0][argc] = rows[0][argc] = 1;
     return argv[0][0] == u[1][2][3];
 }
 `

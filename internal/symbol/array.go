@@ -20,16 +20,23 @@ type Array struct {
 const maxTypes = 32
 
 // Arrays returns the arrays among the globals of detailBytes and more, by address.
-// A COMMON block counts if one array fills it.
+// Those of a COMMON block are its members.
 func (m *Module) Arrays() map[uint64]Array {
 	arrays := make(map[uint64]Array)
-	for lo, v := range m.details() {
-		if len(v.members) == 1 {
-			v = v.members[0]
-		}
+	add := func(lo uint64, v *detail) {
 		if a, ok := m.array(v.kind); ok && len(a.Dims) > 0 {
 			a.Variable = v.name
 			arrays[lo] = a
+		}
+	}
+	for lo, v := range m.details() {
+		if !v.common {
+			add(lo, v)
+		}
+		for _, member := range v.members {
+			if member.size >= detailBytes {
+				add(member.lo, member)
+			}
 		}
 	}
 	return arrays

@@ -17,6 +17,8 @@ func TestArrays(t *testing.T) {
 		{"g++ -g -O2", "shapes.cpp", inCpp},
 		{"clang++ -g -O1", "shapes.cpp", inCpp},
 		{"gfortran -g -O2", "shapes.f90", inFortran},
+		{"gfortran -g -O2", "commons.f90", inCommon},
+		{"gfortran -g -O0", "commons.f90", inCommon},
 		{"gcc -O2", "shapes.c", map[string]Array{}},
 	} {
 		m := open(t, compile(t, x.command, x.source))
@@ -44,6 +46,14 @@ var (
 		"__fields_MOD_u": {"u", []int64{10, 32, 64, 5}, 8},
 		"__fields_MOD_z": {"z", []int64{200, 100}, 16},
 		"one_":           {"q", []int64{60, 100}, 8},
+		"two_(r)":        {"r", []int64{1000}, 8},
+		"two_(s)":        {"s", []int64{1000}, 8},
+	}
+	// /odd/ is declared in two ways, so that nobody knows what its parts are.
+	inCommon = map[string]Array{
+		"flds_(u)":    {"u", []int64{30, 40}, 8},
+		"flds_(w)":    {"w", []int64{30, 40}, 8},
+		"flds_(list)": {"list", []int64{2000}, 4},
 	}
 )
 

@@ -23,7 +23,7 @@ func (m *Module) Code(vaddr uint64) ident.Code {
 	if u == nil {
 		return c
 	}
-	c.Inlined = d.locations(u, vaddr)
+	c.Inlined, _ = d.locations(u, vaddr)
 	if len(c.Inlined) == 0 {
 		if r, ok := u.rowAt(vaddr); ok && r.file >= 0 {
 			c.Inlined = []ident.Location{{Function: Demangle(c.Symbol), File: u.file(r.file), Line: r.line}}
@@ -77,15 +77,28 @@ func (u *unit) chainAt(pc uint64) []int {
 	return chain
 }
 
-// locations returns the source locations of pc, innermost first.
-func (d *debugInfo) locations(u *unit, pc uint64) []ident.Location {
+// Columns returns the columns of Code(vaddr).Inlined, in bytes from 1; 0 is not known.
+func (m *Module) Columns(vaddr uint64) (columns []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.load()
+	if u := d.unitAt(vaddr); u != nil {
+		if _, columns = d.locations(u, vaddr); columns == nil {
+			r, _ := u.rowAt(vaddr)
+			columns = []int{r.col}
+		}
+	}
+	return columns
+}
+
+// locations returns the source locations of pc and their columns, innermost first.
+func (d *debugInfo) locations(u *unit, pc uint64) (out []ident.Location, columns []int) {
 	chain := u.chainAt(pc)
 	if len(chain) == 0 {
-		return nil
+		return nil, nil
 	}
 	r, _ := u.rowAt(pc)
-	file, line := u.file(r.file), r.line
-	out := make([]ident.Location, 0, len(chain))
+	file, line, col := u.file(r.file), r.line, r.col
 	for k, s := range chain {
 		sc := &u.scopes[s]
 		l := d.location(u, sc, file, line)
@@ -93,11 +106,11 @@ func (d *debugInfo) locations(u *unit, pc uint64) []ident.Location {
 		// place of the source, not two.
 		wrapper := k > 0 && d.isLoop(u, sc) && d.isLoop(u, &u.scopes[chain[k-1]])
 		if !wrapper {
-			out = append(out, l)
+			out, columns = append(out, l), append(columns, col)
 		}
-		file, line = u.file(sc.callFile), sc.callLine
+		file, line, col = u.file(sc.callFile), sc.callLine, sc.callCol
 	}
-	return out
+	return out, columns
 }
 
 // location is the line of a file in a scope.
@@ -158,9 +171,10 @@ func (d *debugInfo) referred(fn *subprogram) *subprogram {
 }
 
 // describe returns a function's name as a person knows it, and where it is
-// declared. An outlined loop is described as the function that contains it.
+// declared. An outlined loop, and what else a compiler makes of a directive, is
+// described as the function that contains it.
 func (d *debugInfo) describe(u *unit, fn *subprogram) (name, file string, line int) {
-	if fn.outlined {
+	if fn.outlined || isHelper(fn.linkage) {
 		if in := d.container(u, fn); in != nil && in != fn {
 			return d.describe(u, in)
 		}
@@ -204,7 +218,7 @@ func (d *debugInfo) container(u *unit, fn *subprogram) *subprogram {
 	}
 	var best *subprogram
 	for _, s := range u.subprograms {
-		if s.outlined || s.line == 0 || s.line > fn.line || s.file != fn.file || s.name == "" && s.linkage == "" && s.refers == 0 {
+		if s.outlined || s.helper || s.declared || s.line == 0 || s.line > fn.line || s.file != fn.file || s.name == "" && s.linkage == "" && s.refers == 0 {
 			continue
 		}
 		if best == nil || s.line > best.line {

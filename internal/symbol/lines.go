@@ -50,6 +50,29 @@ func (m *Module) Spans(chain []ident.Location) []Span {
 	return found
 }
 
+// Lines returns the lines of a file that the code of the function at vaddr comes from,
+// inlined code included; none where that is not known.
+func (m *Module) Lines(file string, vaddr uint64) map[int]bool {
+	f, ok := m.FunctionAt(vaddr)
+	if !ok {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.load()
+	u := d.unitAt(vaddr)
+	if u == nil {
+		return nil
+	}
+	lines := make(map[int]bool)
+	u.rowsIn([2]uint64{f.Lo, f.Hi}, func(of string, line int, lo, hi uint64) {
+		if of == file {
+			lines[line] = true
+		}
+	})
+	return lines
+}
+
 // mentions reports whether a file of the unit has this base name.
 func (u *unit) mentions(base string) bool {
 	for _, f := range u.files {

@@ -12,8 +12,9 @@ import (
 )
 
 // Demangle returns the name that a person knows an ELF symbol by, without
-// parameters: C++ and Rust demangled, `__mod_MOD_sub` of gfortran as `mod::sub`,
-// suffixes of clones such as `.constprop.0` and of outlined loops dropped.
+// parameters: C++ and Rust demangled, `__mod_MOD_sub` of gfortran and `_QMmodPsub` of
+// flang as `mod::sub`, flang's main program as gfortran's, `MAIN__`, suffixes of clones
+// such as `.constprop.0` and of outlined loops dropped.
 func Demangle(symbol string) string {
 	if m := gccLoop.FindStringSubmatch(symbol); m != nil {
 		symbol = m[1]
@@ -27,12 +28,26 @@ func Demangle(symbol string) string {
 	if m := fortranModule.FindStringSubmatch(symbol); m != nil {
 		return m[1] + "::" + m[2]
 	}
+	if symbol == flangMain {
+		return "MAIN__"
+	}
+	if flangName.MatchString(symbol) {
+		return flangScope.ReplaceAllString(flangFirst.ReplaceAllString(symbol, ""), "::")
+	}
 	return symbol
 }
+
+// flangMain is the main program, whatever its name.
+const flangMain = "_QQmain"
 
 var (
 	cloneSuffix   = regexp.MustCompile(`(\.(constprop|isra|part|cold|lto_priv|localalias|llvm)(\.\d+)*)+$`)
 	fortranModule = regexp.MustCompile(`^__([a-z][a-z0-9_]*)_MOD_([a-z0-9_]+)$`)
+	// flang: modules, submodules and hosts around a procedure or an entity, each with a
+	// capital before its name (flang/docs/BijectiveInternalNameUniquing.md).
+	flangName  = regexp.MustCompile(`^_Q([MSF][a-z][a-z0-9_]*)*[PE][a-z][a-z0-9_]*$`)
+	flangFirst = regexp.MustCompile(`^_Q[A-Z]`)
+	flangScope = regexp.MustCompile(`[MSFPE]`)
 )
 
 // Name returns how a person recognises a code location: `grid.c:42 (init)`,

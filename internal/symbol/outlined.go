@@ -31,6 +31,13 @@ func IsLoop(symbol string) bool {
 	return gccLoop.MatchString(symbol) || clangLoop.MatchString(symbol) || namedLoop.MatchString(symbol)
 }
 
+// isHelper reports whether symbol is that of a function which clang makes for a
+// directive: .omp.reduction.reduction_func.9, f.omp.reduction.reduction_func,
+// .omp_task_entry..3, __captured_stmt.1.
+func isHelper(symbol string) bool {
+	return strings.Contains(symbol, ".omp.") || strings.HasPrefix(symbol, ".omp_") || strings.HasPrefix(symbol, "__captured_stmt")
+}
+
 // isDebugBody reports whether symbol is the body that clang calls, or inlines,
 // in the outlined function proper when it makes debug information.
 func isDebugBody(symbol string) bool { return strings.Contains(symbol, "_debug__") }

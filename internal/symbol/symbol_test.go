@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,6 +86,9 @@ func TestOutlinedLoops(t *testing.T) {
 		{"g++ -g -O2 -fopenmp", "grid.cpp", "grid.cpp:13 ns::Grid::sweep"},
 		{"clang++ -g -O2 -fopenmp", "grid.cpp", "grid.cpp:13 ns::Grid::sweep"},
 		{"clang++ -g -O0 -fopenmp", "grid.cpp", "grid.cpp:13 ns::Grid::sweep"},
+		{"clang -g -O2 -fopenmp", "reduce.c", "reduce.c:12 norm, reduce.c:23 norm, reduce.c:9 norm"},
+		{"clang -g -O0 -fopenmp", "reduce.c", "reduce.c:12 norm, reduce.c:23 norm, reduce.c:9 norm"},
+		{"gcc -g -O2 -fopenmp", "reduce.c", "reduce.c:12 norm, reduce.c:19 norm, reduce.c:23 norm, reduce.c:9 norm"},
 	} {
 		t.Run(c.command, func(t *testing.T) {
 			m := open(t, compile(t, c.command, c.source))
@@ -92,13 +96,29 @@ func TestOutlinedLoops(t *testing.T) {
 			for _, l := range m.OutlinedLoops() {
 				got = append(got, fmt.Sprintf("%s:%d %s", filepath.Base(l.File), l.Line, l.Function))
 			}
-			if len(got) == 2 && got[0] > got[1] {
-				got[0], got[1] = got[1], got[0]
-			}
+			slices.Sort(got)
 			if text := strings.Join(got, ", "); text != c.want {
 				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
 		})
+	}
+}
+
+func TestLines(t *testing.T) {
+	m := open(t, compile(t, "gcc -g -O2 -fopenmp", "sweep.c"))
+	loops := m.OutlinedLoops()
+	var got []string
+	for _, l := range loops {
+		var lines []int
+		for n := range m.Lines(l.File, l.Lo) {
+			lines = append(lines, n)
+		}
+		slices.Sort(lines)
+		got = append(got, fmt.Sprint(lines[0], lines[len(lines)-1]))
+	}
+	slices.Sort(got)
+	if want := []string{"18 25", "27 29"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -112,6 +132,7 @@ func TestVariables(t *testing.T) {
 		{"gcc -O1 -fopenmp", "sweep.c", []string{"global u in sweep.c:0 800000", "global w:0 800000", "global work in sweep.c:0 16000"}},
 		{"gcc -O1 -fopenmp -s", "sweep.c", []string{"gap .bss+0x0 in app:0 1616064"}},
 		{"gfortran -g -O2 -fopenmp", "flow.f90", []string{"module u in flow:3 800000", "common /fields/ in flow.f90:10 800000"}},
+		{"gfortran -g -O2", "commons.f90", []string{"common u in /flds/:3 9600", "common w in /flds/:3 9600", "common list in /flds/:22 8000", "common a:c in /small/:6 4800", "common /odd/ in commons.f90:9 12800"}},
 		{"gfortran -O2 -fopenmp", "flow.f90", []string{"module u in flow:0 800000", "global fields_:0 800000"}},
 		{"g++ -g -O2 -fopenmp", "grid.cpp", []string{"global ns::table in grid.cpp:4 40000"}},
 		{"clang++ -g -O2 -fopenmp", "grid.cpp", []string{"global ns::table in grid.cpp:4 40000"}},
@@ -198,7 +219,12 @@ func TestDemangle(t *testing.T) {
 		{"sweep._omp_fn.0.constprop.0", "sweep"},
 		{"init.part.0", "init"},
 		{"main.omp_outlined_debug__.3", "main"},
-		{"_QQmain..omp_par.1", "_QQmain"},
+		{"_QQmain..omp_par.1", "MAIN__"},
+		{"_QMflowPsweep..omp_par", "flow::sweep"},
+		{"_QMflowEu", "flow::u"},
+		{"_QMflowSpartFouterPinner", "flow::part::outer::inner"},
+		{"_QPsub", "sub"},
+		{"_QMflowE.s.t", "_QMflowE.s.t"}, // the compiler's own
 		{".omp_outlined.", ".omp_outlined."},
 		{"plain", "plain"},
 		{"", ""},

@@ -27,6 +27,7 @@ type row struct {
 	addr uint64
 	file int // index in unit.files, -1 is none
 	line int
+	col  int  // from 1, in bytes; 0 is not known
 	end  bool // no code from here to the next row
 }
 
@@ -40,6 +41,11 @@ type subprogram struct {
 	refers        dwarf.Offset
 	hasCode       bool
 	outlined      bool // an outlined parallel region
+	// helper is true for a function that a compiler made for a construct of the
+	// source, as clang's .omp.reduction.reduction_func and .omp_task_entry.
+	helper bool
+	// declared is true where the unit only declares it, outside of classes.
+	declared bool
 }
 
 // scope is a subprogram, or an inlined copy of one, with code.
@@ -51,6 +57,7 @@ type scope struct {
 	ranges   [][2]uint64
 	callFile int
 	callLine int
+	callCol  int
 }
 
 // top is a code range of a scope without parent.
@@ -156,7 +163,7 @@ func (d *debugInfo) enter(u *unit, e *dwarf.Entry, at walker) (walker, bool) {
 		}
 		u.scopes = append(u.scopes, scope{
 			parent: at.scope, origin: origin, ranges: ranges,
-			callFile: intVal(e, dwarf.AttrCallFile, -1), callLine: intVal(e, dwarf.AttrCallLine, 0),
+			callFile: intVal(e, dwarf.AttrCallFile, -1), callLine: intVal(e, dwarf.AttrCallLine, 0), callCol: intVal(e, dwarf.AttrCallColumn, 0),
 		})
 		at.scope = len(u.scopes) - 1
 		return at, true
@@ -189,6 +196,10 @@ func (u *unit) subprogram(e *dwarf.Entry, at walker) *subprogram {
 		}
 	}
 	s.outlined = IsLoop(s.name) || IsLoop(s.linkage)
+	artificial, _ := e.Val(dwarf.AttrArtificial).(bool)
+	s.helper = artificial || isHelper(s.name) || isHelper(s.linkage)
+	declaration, _ := e.Val(dwarf.AttrDeclaration).(bool)
+	s.declared = declaration && s.prefix == ""
 	return s
 }
 
@@ -253,7 +264,7 @@ func (u *unit) readRows(r *dwarf.LineReader) {
 		if i, ok := files[e.File]; ok {
 			file = i
 		}
-		sequence = append(sequence, row{addr: e.Address, file: file, line: e.Line, end: e.EndSequence})
+		sequence = append(sequence, row{addr: e.Address, file: file, line: e.Line, col: e.Column, end: e.EndSequence})
 		if e.EndSequence {
 			if u.covers(sequence[0].addr) {
 				u.rows = append(u.rows, sequence...)

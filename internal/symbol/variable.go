@@ -23,9 +23,9 @@ const (
 
 // Variable is a global of a module.
 type Variable struct {
-	Symbol string // of ELF, not demangled; empty for Unnamed
+	Symbol string // of ELF, not demangled, see split for members of a COMMON block; empty for Unnamed
 	// Name is what a person recognises: "u in bt.c", "work in bt.c (solve)",
-	// "u in mod", "/fields/ in bt.f".
+	// "u in mod", "/fields/ in bt.f", "rhs in /fields/".
 	Name    string
 	VAddr   uint64 // for a thread-local one its offset in the template
 	Size    uint64 // bytes
@@ -40,7 +40,8 @@ type Variable struct {
 const detailBytes = 4096
 
 // Variables returns the globals of writable and constant data by ascending
-// address, and the gaps of a page or more between them. Small ones have no line.
+// address, the members of a COMMON block in its place where all its declarations
+// agree on them, and the gaps of a page or more between them. Small ones have no line.
 func (m *Module) Variables() []Variable {
 	details := m.details()
 	var out, tls []Variable
@@ -58,6 +59,12 @@ func (m *Module) Variables() []Variable {
 		}
 		v.Section = s.name
 		v.describe(details[o.lo])
+		if d := details[o.lo]; d != nil && d.common {
+			if members := v.split(d); len(members) > 0 {
+				out = append(out, members...)
+				continue
+			}
+		}
 		out = append(out, v)
 	}
 	for lo, d := range details {
@@ -123,7 +130,8 @@ type detail struct {
 	common        bool
 	members       []*detail    // of a common block
 	kind          dwarf.Offset // of its type
-	size          uint64       // only where no symbol has it
+	size          uint64       // only where no symbol has it, and of members
+	lo            uint64       // of a member; 0 is not known
 }
 
 // describe names v by its symbol and what DWARF says of it, if anything.
@@ -201,9 +209,10 @@ func (m *Module) details() map[uint64]*detail {
 		return out
 	}
 	stripped := len(m.functions) == 0
+	commons := make(map[uint64][]*detail)
 	for _, u := range d.units {
-		if len(missing) == 0 && !stripped {
-			break
+		if len(missing) == 0 && !stripped && !(len(commons) > 0 && d.fortran(u.off)) {
+			continue
 		}
 		var err error
 		func() {
@@ -213,8 +222,14 @@ func (m *Module) details() map[uint64]*detail {
 					out[lo] = v
 				}
 				delete(missing, lo)
+				if v.common {
+					commons[lo] = append(commons[lo], v)
+				}
 			})
 		}()
+	}
+	for lo, list := range commons {
+		out[lo].members = d.agreed(list)
 	}
 	m.sizes(out)
 	return out
@@ -285,7 +300,9 @@ func (d *debugInfo) variables(u *unit, symbols map[string]uint64, found func(uin
 		case dwarf.TagVariable:
 			enter = false
 			if at.common != nil {
-				at.common.members = append(at.common.members, d.variable(u, e))
+				v := d.variable(u, e)
+				v.lo, _ = d.address(u, e)
+				at.common.members = append(at.common.members, v)
 			} else if lo, ok := d.address(u, e); ok {
 				v := d.variable(u, e)
 				v.prefix, v.module, v.function = at.prefix, at.module, at.function
@@ -356,22 +373,28 @@ func (d *debugInfo) variable(u *unit, e *dwarf.Entry) *detail {
 func (d *debugInfo) address(u *unit, e *dwarf.Entry) (uint64, bool) {
 	const opAddr, opAddrx, opPlus = 0x03, 0xa1, 0x23
 	loc, _ := e.Val(dwarf.AttrLocation).([]byte)
-	if len(loc) == 9 && loc[0] == opAddr {
-		return binary.LittleEndian.Uint64(loc[1:]), true
-	}
-	if len(loc) < 2 || loc[0] != opAddrx {
+	if len(loc) < 2 {
 		return 0, false
 	}
-	i, n := binary.Uvarint(loc[1:])
-	base, ok := u.root.Val(dwarf.AttrAddrBase).(int64)
-	if n <= 0 || !ok || base < 0 || i > uint64(len(d.addrs)) {
+	var addr uint64
+	var rest []byte
+	switch {
+	case loc[0] == opAddr && len(loc) >= 9:
+		addr, rest = binary.LittleEndian.Uint64(loc[1:]), loc[9:]
+	case loc[0] == opAddrx:
+		i, n := binary.Uvarint(loc[1:])
+		base, ok := u.root.Val(dwarf.AttrAddrBase).(int64)
+		if n <= 0 || !ok || base < 0 || i > uint64(len(d.addrs)) {
+			return 0, false
+		}
+		lo := uint64(base) + 8*i
+		if lo+8 > uint64(len(d.addrs)) {
+			return 0, false
+		}
+		addr, rest = binary.LittleEndian.Uint64(d.addrs[lo:]), loc[1+n:]
+	default:
 		return 0, false
 	}
-	lo := uint64(base) + 8*i
-	if lo+8 > uint64(len(d.addrs)) {
-		return 0, false
-	}
-	addr, rest := binary.LittleEndian.Uint64(d.addrs[lo:]), loc[1+n:]
 	if len(rest) == 0 {
 		return addr, true
 	}

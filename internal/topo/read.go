@@ -49,6 +49,15 @@ func Read(root fs.FS) (Topology, error) {
 	return t, nil
 }
 
+// HugePages is when the kernel makes huge pages unasked: "always", "madvise" or
+// "never"; empty where it has none. root is laid out as "/".
+func HugePages(root fs.FS) string {
+	line, _ := fs.ReadFile(root, "sys/kernel/mm/transparent_hugepage/enabled")
+	_, chosen, _ := strings.Cut(string(line), "[")
+	chosen, _, _ = strings.Cut(chosen, "]")
+	return chosen
+}
+
 // ReadMachine is all online nodes and CPUs, whoever may use them. A kernel
 // without NUMA has no node directory: that is one node.
 func ReadMachine(root fs.FS) (Topology, error) {

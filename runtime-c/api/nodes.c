@@ -98,6 +98,7 @@ static bool find_emulated(void) {
     nmo_sys_unmap(text, bytes + 1);
     if (nmo_run.nnodes)
         nmo_sys = &nmo_sys_emu;
+    nmo_emu_own = 1;
     return nmo_run.nnodes > 0;
 }
 

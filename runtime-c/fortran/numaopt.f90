@@ -1,7 +1,7 @@
 ! numaopt.f90: numaopt.h for Fortran 2008. Compile it with the program (a .mod file
 ! belongs to one version of one compiler) and link with -lnumaopt-api:
 !
-!     gfortran -fopenmp PREFIX/include/numaopt.f90 app.f90 -L PREFIX/lib -lnumaopt-api
+!     gfortran -fopenmp PREFIX/include/numaopt.f90 app.f90 -L PREFIX/lib -lnumaopt-api -Wl,-rpath,PREFIX/lib
 !
 ! numaopt.h is the manual; what differs:
 !  - nx is the extent of the slowest dimension, an array's LAST one in Fortran:

@@ -122,6 +122,7 @@ struct nmo_a_object {
 #define NMO_KEY_LOOP 0x80000000u
 #define NMO_PAGE_SERIAL 1 /* first touched outside loops and outside started threads */
 #define NMO_PAGE_KERNEL 2 /* first touched by a system call */
+#define NMO_PAGE_PLACED 4 /* the program itself chose the home, by a memory policy or a move */
 
 struct nmo_a_page {
     uint64_t page; /* address / 4096 */

@@ -40,13 +40,20 @@ struct slot {
     uint32_t object; /* 0 is none */
     int16_t home;    /* -1 is not known */
     uint8_t flags;
-    uint8_t reserved;
+    uint8_t placed; /* the program chose the home, or moved the page */
     uint32_t cover; /* bytes of the page that object covers */
 };
 #define NMO_S_KNOWN 1 /* flags below are decided */
 #define NMO_S_OPEN 2  /* the next store decides the home */
 #define NMO_S_ZERO 4  /* reads are served by the zero page */
 #define NMO_S_ANY 8   /* a load decides the home, too: shared anonymous memory */
+
+/* A memory policy: mode 0 is none, else MPOL_PREFERRED or MPOL_INTERLEAVE. */
+struct policy {
+    uint64_t mask; /* nodes */
+    uint8_t mode;
+    uint8_t own; /* the program's, not the plan's */
+};
 
 struct seen {
     uint64_t page;
@@ -78,6 +85,7 @@ struct vcpu {
     uint32_t row;    /* loop of the last region that it began as a master */
     uint64_t region; /* outlined function, 0 is none */
     uint64_t caller; /* code word of the last call out of the program's own code, 0 is none */
+    struct policy policy; /* the thread's own */
     int64_t num;     /* the system call under way */
     uint64_t arg[6];
 } __attribute__((aligned(256)));
@@ -137,7 +145,9 @@ void nmo_space_discard(uint64_t lo, uint64_t hi);
 void nmo_space_move(uint64_t from, uint64_t to, uint64_t bytes);
 int nmo_space_kind(uint64_t page, int node, int *home); /* slot flags of an untouched page */
 void nmo_space_child(void);
-int nmo_policy_home(uint64_t page); /* -1: first touch */
+struct policy nmo_policy_of(uint64_t page); /* mode 0: the toucher's */
+int nmo_policy_node(struct policy policy, uint64_t page); /* -1: first touch */
+int64_t nmo_policy_make(struct policy *policy, uint64_t mode, uint64_t mask);
 int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask);
 int64_t nmo_policy_move(struct nmo_move *move);
 

@@ -87,6 +87,9 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
         if (a != 0)
             ((struct nmo_move *)a)->ret = nmo_policy_move((struct nmo_move *)a);
         break;
+    case NMO_PREFER:
+        nmo_policy_make(&v->policy, a | NMO_BIND_OWN, b);
+        break;
     case NMO_NOTE:
         if (a != 0)
             nmo_arena_note(NMO_NOTE_WARNING, "%s", (const char *)a);

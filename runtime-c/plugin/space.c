@@ -104,6 +104,7 @@ static void lose_home(struct slot *s, uint64_t page)
     nmo_slot_forget(s);
     s->home = -1;
     s->flags = 0;
+    s->placed = 0;
 }
 
 static void lose_all(struct slot *s, uint64_t page)
@@ -118,10 +119,9 @@ static void lose_all(struct slot *s, uint64_t page)
 struct range {
     uint64_t lo, hi; /* pages */
     uint64_t from;   /* mapping of a file: the file's page at lo */
-    uint64_t mask;   /* policy: nodes */
     uint32_t id;     /* mapping of a file: its id in file.c, 0 is not known */
     uint8_t file, shared; /* mapping */
-    uint8_t mode;    /* policy */
+    struct policy policy;
 };
 
 struct ranges {
@@ -197,8 +197,9 @@ static void cut(struct ranges *r, uint64_t lo, uint64_t hi)
 
 static bool continues(const struct range *a, const struct range *b)
 {
-    return a->hi == b->lo && a->mask == b->mask && a->mode == b->mode && a->file == b->file && a->shared == b->shared &&
-           a->id == b->id && (a->id == 0 || a->from + (a->hi - a->lo) == b->from);
+    return a->hi == b->lo && a->policy.mask == b->policy.mask && a->policy.mode == b->policy.mode &&
+           a->policy.own == b->policy.own && a->file == b->file && a->shared == b->shared && a->id == b->id &&
+           (a->id == 0 || a->from + (a->hi - a->lo) == b->from);
 }
 
 /* Puts x in the place of what was there. */
@@ -297,49 +298,77 @@ void nmo_space_discard(uint64_t lo, uint64_t hi) { each_slot(lo, hi, lose_home);
 static pthread_rwlock_t policy_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct ranges policies;
 
-/* As mbind(2) with node ordinals in one mask word. */
-int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask)
+/* Modes of mbind(2) by what they do here: of several nodes the lowest has room. */
+static int mode_of(uint64_t mode)
 {
-    uint64_t lo = addr >> NMO_PAGE_SHIFT, hi = (addr + len + 4095) >> NMO_PAGE_SHIFT;
+    static const int8_t does[] = {0, MODE_PREFERRED, MODE_PREFERRED /* bind */, MODE_INTERLEAVE, 0 /* local */,
+                                  MODE_PREFERRED /* preferred-many */, MODE_INTERLEAVE /* weighted */};
+    return mode < sizeof does ? does[mode] : -1;
+}
+
+/* mode with the flags of NMO_BIND; -errno where the kernel would refuse. */
+int64_t nmo_policy_make(struct policy *policy, uint64_t mode, uint64_t mask)
+{
     uint64_t nodes = nmo_model.nodes >= 64 ? ~0ull : (1ull << nmo_model.nodes) - 1;
-    mode &= 0xff;
-    if (addr & 4095)
+    int does = mode_of(mode & 0xff);
+    if (does < 0 || (mask & ~nodes) != 0 || (does == MODE_INTERLEAVE && mask == 0))
         return -EINVAL;
-    if (mode == 2)
-        mode = MODE_PREFERRED; /* MPOL_BIND: the lowest node of the mask has room */
-    if (mode != 0 && mode != MODE_PREFERRED && mode != MODE_INTERLEAVE)
-        return -EINVAL;
-    if ((mask & ~nodes) != 0 || (mode == MODE_INTERLEAVE && mask == 0))
-        return -EINVAL;
-    if (mode == MODE_PREFERRED && mask == 0)
-        mode = 0; /* preferred without a node is local */
-    pthread_rwlock_wrlock(&policy_lock);
-    if (mode == 0)
-        cut(&policies, lo, hi);
-    else
-        put(&policies, (struct range){.lo = lo, .hi = hi, .mask = mask, .mode = (uint8_t)mode});
-    pthread_rwlock_unlock(&policy_lock);
+    if (mask == 0)
+        does = 0; /* preferred without a node is local */
+    *policy = (struct policy){.mask = does ? mask : 0, .mode = (uint8_t)does, .own = does && (mode & NMO_BIND_OWN)};
     return 0;
 }
 
-/* The node that a policy names for a page, or -1: that of the toucher. Mirrors
- * the kernel's offset_il_node: anonymous memory interleaves by page number. */
-int nmo_policy_home(uint64_t page)
+struct policy nmo_policy_of(uint64_t page)
 {
-    int home = -1;
+    struct policy found = {0};
     if (__atomic_load_n(&policies.count, __ATOMIC_RELAXED) == 0)
-        return -1;
+        return found;
     pthread_rwlock_rdlock(&policy_lock);
     const struct range *x = range_of(&policies, page);
-    if (x != NULL) {
-        uint64_t mask = x->mask;
-        if (x->mode == MODE_INTERLEAVE)
-            for (uint64_t k = page % (uint64_t)__builtin_popcountll(mask); k > 0; k--)
-                mask &= mask - 1;
-        home = __builtin_ctzll(mask);
-    }
+    if (x != NULL)
+        found = x->policy;
     pthread_rwlock_unlock(&policy_lock);
-    return home;
+    return found;
+}
+
+/* Mirrors the kernel's offset_il_node: anonymous memory interleaves by page number. */
+int nmo_policy_node(struct policy policy, uint64_t page)
+{
+    if (policy.mode == 0)
+        return -1;
+    if (policy.mode == MODE_INTERLEAVE)
+        for (uint64_t k = page % (uint64_t)__builtin_popcountll(policy.mask); k > 0; k--)
+            policy.mask &= policy.mask - 1;
+    return __builtin_ctzll(policy.mask);
+}
+
+static int move_one(uint64_t page, const int *node, bool own);
+
+static void move_there(struct slot *s, uint64_t page)
+{
+    struct policy policy = nmo_policy_of(page);
+    int node = nmo_policy_node(policy, page);
+    if (node >= 0 && s->home >= 0)
+        move_one(page, &node, policy.own);
+}
+
+/* As mbind(2) with node ordinals in one mask word and the flags of NMO_BIND. */
+int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask)
+{
+    struct range x = {.lo = addr >> NMO_PAGE_SHIFT, .hi = (addr + len + 4095) >> NMO_PAGE_SHIFT};
+    int64_t err = addr & 4095 ? -EINVAL : nmo_policy_make(&x.policy, mode, mask);
+    if (err < 0)
+        return err;
+    pthread_rwlock_wrlock(&policy_lock);
+    if (x.policy.mode == 0)
+        cut(&policies, x.lo, x.hi);
+    else
+        put(&policies, x);
+    pthread_rwlock_unlock(&policy_lock);
+    if (mode & NMO_BIND_MOVE)
+        each_slot(addr, addr + len, move_there);
+    return 0;
 }
 
 void nmo_space_unmap(uint64_t lo, uint64_t hi)
@@ -370,17 +399,19 @@ void nmo_space_move(uint64_t from, uint64_t to, uint64_t bytes)
         if (s == NULL)
             continue;
         int16_t home = s->home;
-        uint8_t flags = s->flags;
-        int policy = nmo_policy_home((from + at) >> NMO_PAGE_SHIFT);
-        if (policy >= 0 && home < 0)
-            nmo_policy_set(to + at, 4096, MODE_PREFERRED, 1ull << policy);
+        uint8_t flags = s->flags, placed = s->placed;
+        struct policy policy = nmo_policy_of((from + at) >> NMO_PAGE_SHIFT);
+        int node = nmo_policy_node(policy, (from + at) >> NMO_PAGE_SHIFT);
+        if (node >= 0 && home < 0)
+            nmo_policy_set(to + at, 4096, MODE_PREFERRED | (policy.own ? NMO_BIND_OWN : 0), 1ull << node);
         lose_all(s, 0);
         d->home = home;
         d->flags = flags;
+        d->placed = placed;
     }
 }
 
-static int move_one(uint64_t page, const int *node)
+static int move_one(uint64_t page, const int *node, bool own)
 {
     struct slot *s = nmo_slot_find(page);
     if (s == NULL || s->home < 0)
@@ -389,9 +420,10 @@ static int move_one(uint64_t page, const int *node)
         return s->home;
     if (*node < 0 || *node >= (int)nmo_model.nodes)
         return -ENODEV;
-    if (s->home != *node) {
+    if (s->home != *node || (own && !s->placed)) {
         nmo_slot_forget(s);
         s->home = (int16_t)*node;
+        s->placed = own;
     }
     return *node;
 }
@@ -400,7 +432,7 @@ static int move_one(uint64_t page, const int *node)
 int64_t nmo_policy_move(struct nmo_move *move)
 {
     for (uint64_t i = 0; i < move->count; i++) {
-        int status = move_one((uint64_t)move->pages[i] >> NMO_PAGE_SHIFT, move->nodes ? &move->nodes[i] : NULL);
+        int status = move_one((uint64_t)move->pages[i] >> NMO_PAGE_SHIFT, move->nodes ? &move->nodes[i] : NULL, move->own);
         if (move->status != NULL)
             move->status[i] = status;
     }

@@ -105,10 +105,15 @@ static uint32_t block_of(uint32_t page, uint32_t thread, uint32_t region, bool f
 
 static uint32_t page_locks[256];
 
-static int decide_home(uint64_t page, const struct vcpu *v)
+/* The policy of the memory, else of the thread, else the thread's node. */
+static void decide_home(struct slot *s, uint64_t page, const struct vcpu *v)
 {
-    int home = nmo_policy_home(page);
-    return home >= 0 ? home : (int)v->node;
+    struct policy policy = nmo_policy_of(page);
+    if (policy.mode == 0)
+        policy = v->policy;
+    int home = nmo_policy_node(policy, page);
+    s->home = (int16_t)(home >= 0 ? home : (int)v->node);
+    s->placed = policy.own;
 }
 
 /* What a library or the kernel touches, it touches for the last of the program's
@@ -139,7 +144,7 @@ static uint32_t new_record(const struct slot *s, uint64_t page, const struct vcp
     r->home = s->home;
     r->thread = v->thread;
     r->region = region;
-    r->flags = (region >> 16 == 0 ? NMO_PAGE_SERIAL : 0) | (kernel ? NMO_PAGE_KERNEL : 0);
+    r->flags = (region >> 16 == 0 ? NMO_PAGE_SERIAL : 0) | (kernel ? NMO_PAGE_KERNEL : 0) | (s->placed ? NMO_PAGE_PLACED : 0);
     return rec;
 }
 
@@ -167,11 +172,12 @@ static uint32_t first_touch(struct slot *s, uint64_t page, const struct vcpu *v,
         s->home = (int16_t)home;
     }
     if ((s->flags & NMO_S_OPEN) && (store || (s->flags & NMO_S_ANY))) {
-        s->home = (int16_t)decide_home(page, v);
+        decide_home(s, page, v);
         s->flags = NMO_S_KNOWN;
-        if (s->rec != 0 && few_reads(s->rec))
+        if (s->rec != 0 && few_reads(s->rec)) {
             nmo_pages[s->rec].home = s->home;
-        else
+            nmo_pages[s->rec].flags |= s->placed ? NMO_PAGE_PLACED : 0;
+        } else
             nmo_slot_forget(s);
     }
     uint32_t rec = s->rec;

@@ -17,7 +17,7 @@
  * through pointers. Guest pointers are host pointers (guest_base is 0). */
 
 #define NMO_EMU_SYSCALL 0x6e6d6f
-#define NMO_WIRE_VERSION 3
+#define NMO_WIRE_VERSION 4
 
 enum nmo_op {
     /* (version, struct nmo_hello_reply *): once per process image, before all
@@ -50,7 +50,7 @@ enum nmo_op {
     /* (addr): the object that begins at addr is gone (free, munmap, realloc). */
     NMO_FREE = 11,
     /* (addr, len, mode, nodemask, long *ret): as mbind, with node ordinals;
-     * mode is MPOL_DEFAULT (0), MPOL_PREFERRED (1) or MPOL_INTERLEAVE (3). */
+     * mode is MPOL_DEFAULT (0), MPOL_PREFERRED (1) or MPOL_INTERLEAVE (3), with flags. */
     NMO_BIND = 12,
     /* (struct nmo_move *): as move_pages(0, ...), with node ordinals. */
     NMO_MOVE = 13,
@@ -69,7 +69,13 @@ enum nmo_op {
      * none. about is of the flags below; 0: the thread is back in that loop. No
      * barrier has come since the loop last. The loop ends with the region. */
     NMO_LOOP = 18,
+    /* (mode, nodemask): as set_mempolicy, of the calling thread; the program's own. */
+    NMO_PREFER = 19,
 };
+
+/* With the mode of NMO_BIND. */
+#define NMO_BIND_OWN 0x10000  /* the program's own call, not the plan's */
+#define NMO_BIND_MOVE 0x20000 /* pages that are elsewhere move */
 
 #define NMO_LOOP_LIBGOMP 1
 #define NMO_LOOP_LIBOMP 2
@@ -119,6 +125,7 @@ struct nmo_move {
     const int *nodes; /* NULL: query only */
     int *status;      /* node or -errno; may be NULL where nodes is not */
     int64_t ret;      /* 0 or -errno */
+    uint64_t own;     /* the program's own call, not the plan's */
 };
 
 /* ---- system mode: the magic page ------------------------------------------

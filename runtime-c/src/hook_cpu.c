@@ -202,7 +202,7 @@ static long getcpu_call(unsigned *cpu, unsigned *node, long cache) {
     return nmo_view_cpu(&(int){0}) >= 0 ? getcpu(cpu, node) : result(nmo_sys_call(SYS_getcpu, (long)cpu, (long)node, cache, 0, 0, 0));
 }
 
-/* libomp asks and binds through syscall(). Everything else goes on as it came. */
+/* libomp asks and binds through syscall(), libnuma sets memory policy by it. Everything else goes on as it came. */
 NMO_EXPORT long syscall(long number, ...) {
     va_list ap;
     long a[6];
@@ -218,7 +218,7 @@ NMO_EXPORT long syscall(long number, ...) {
     else if (number == SYS_getcpu)
         return getcpu_call((unsigned *)a[0], (unsigned *)a[1], a[2]);
     else
-        ret = nmo_sys_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        ret = nmo_own_call(number, a);
     if (ret < 0 && ret > -4096) {
         errno = (int)-ret;
         return -1;

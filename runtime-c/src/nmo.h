@@ -154,6 +154,10 @@ struct nmo_object {
     struct nmo_runs *map, *touched;
     unsigned nmap, ntouched;
     uint64_t map_pages, touched_pages; /* sums of the counts */
+    struct nmo_runs *other; /* its map where block-exclusive loops turn out to run as OpenMP made them */
+    unsigned nother;        /* 0: the same place */
+    uint64_t other_pages;
+    bool otherwise; /* other is in force */
     /* What was done, see stats.c; atomic counters. */
     uint64_t ordinal; /* allocations of this stack by this rank so far */
     uint64_t instances, pages, touched_seen, on_plan, moved, recycled;
@@ -195,6 +199,7 @@ struct nmo_run {
     enum nmo_mode mode;
     bool emulated, mark;
     uint64_t page_ranges;
+    uint64_t page_size; /* units that get one node, by address; 0 and 4096 are pages */
     struct nmo_run_cpu *cpus;
     int ncpus;
     int nnodes;
@@ -342,6 +347,9 @@ void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint
  * fork is the parent's to read back and to report. */
 void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset);
 void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
+/* Moves the objects that have another place for loops as OpenMP made them to it, once;
+ * true if there are any. */
+bool nmo_place_otherwise(void);
 extern uint64_t nmo_place_ranges;
 
 /* ---- thread.c: ranks, CPUs and regions of threads -------------------------------------- */
@@ -387,10 +395,17 @@ struct nmo_rank {
     bool pinned; /* by the program */
     bool view_set;
     const char *pinned_by; /* what the program called; NULL once it was reported */
+    int policy;            /* its own, by set_mempolicy with flags; 0: none */
+    uint64_t policy_nodes; /* ordinals */
     uintptr_t pthread;
     uint64_t view[NMO_MAX_CPUS / 64]; /* the affinity that the program sees */
 };
 extern struct nmo_rank nmo_ranks[NMO_MAX_RANKS];
+
+/* own.c */
+long nmo_own_call(long number, const long a[6]); /* a system call about memory policy */
+void nmo_own_begin(int rank);                    /* the calling thread has the policy of its rank */
+bool nmo_own_leaves(int rank);                   /* the thread leaves the plan its way: it has no policy of its own */
 
 void nmo_thread_init(void);
 int nmo_thread_rank(void); /* of the caller; registers an unknown thread */

@@ -79,10 +79,20 @@ static uint64_t only_ordinals(uint64_t mask) {
     return only;
 }
 
+static bool otherwise(const struct nmo_object *o) {
+    return __atomic_load_n(&o->otherwise, __ATOMIC_RELAXED);
+}
+
+static enum nmo_policy policy_of(const struct nmo_object *o) {
+    return otherwise(o) ? NMO_POLICY_PAGES : o->policy;
+}
+
 /* Node of page i of the span as the plan has it; -1 is left alone. */
 static int planned_at(struct span *s, uint64_t i) {
     const struct nmo_object *o = s->object;
     uint64_t at = s->at + i < s->of ? s->at + i : s->of - 1, p = (uint64_t)nmo_run.nnodes;
+    if (otherwise(o))
+        return in_runs(o->other, o->nother, rescale(at, s->of, o->other_pages), &s->run, &s->run_start);
     switch (o->policy) {
     case NMO_POLICY_BIND: return (int)o->arg;
     case NMO_POLICY_INTERLEAVE: return nth_node(only_ordinals(o->arg), s->page / PAGE + i);
@@ -92,9 +102,21 @@ static int planned_at(struct span *s, uint64_t i) {
     }
 }
 
+/* The page whose node page i gets. With a page size above 4096 it is the middle one
+ * of each unit, aligned in memory, that is the span's own from end to end: the kernel
+ * makes a huge page only of an aligned range of one area (thp_vma_suitable_order), and
+ * mbind cuts areas where its range ends. */
+static uint64_t middle(const struct span *s, uint64_t i) {
+    uint64_t unit = nmo_run.page_size / PAGE, base = s->page / PAGE;
+    if (unit <= 1)
+        return i;
+    uint64_t first = (base + i) & ~(unit - 1);
+    return first < base || first + unit > base + s->pages ? i : first + unit / 2 - base;
+}
+
 /* Node of page i of the span; -1 is left alone. */
 static int node_at(struct span *s, uint64_t i) {
-    int node = planned_at(s, i);
+    int node = planned_at(s, middle(s, i));
     return node < 0 ? node : only_ordinal(node);
 }
 
@@ -111,7 +133,8 @@ static bool touched_at(struct span *s, uint64_t i) {
 static uint64_t run_at(struct span *s, uint64_t i, int *node) {
     uint64_t n = 1;
     *node = node_at(s, i);
-    if (s->object->policy == NMO_POLICY_INTERLEAVE || s->object->policy == NMO_POLICY_BIND)
+    enum nmo_policy policy = policy_of(s->object);
+    if (policy == NMO_POLICY_INTERLEAVE || policy == NMO_POLICY_BIND)
         return s->pages - i;
     while (i + n < s->pages && node_at(s, i + n) == *node)
         n++;
@@ -204,7 +227,7 @@ static void say_left(const char *object, uint64_t pages, uint64_t of) {
 /* Returns the runs that were set. */
 static uint64_t bind_runs(struct span *s, struct largest largest) {
     uint64_t runs = 0, left = 0;
-    bool interleave = s->object->policy == NMO_POLICY_INTERLEAVE;
+    bool interleave = policy_of(s->object) == NMO_POLICY_INTERLEAVE;
     for (uint64_t i = 0, n; i < s->pages; i += n) {
         int node;
         n = run_at(s, i, &node);
@@ -373,7 +396,7 @@ uint32_t nmo_place_block(struct nmo_object *object, uintptr_t addr, size_t bytes
 static void read_back(struct span *s, struct nmo_object *o) {
     void *pages[PORTION];
     int status[PORTION];
-    uint64_t touched = 0, on_plan = 0, interleaved = o->policy == NMO_POLICY_INTERLEAVE ? only_ordinals(o->arg) : 0;
+    uint64_t touched = 0, on_plan = 0, interleaved = policy_of(o) == NMO_POLICY_INTERLEAVE ? only_ordinals(o->arg) : 0;
     for (uint64_t i = 0; i < s->pages; i += PORTION) {
         size_t n = s->pages - i < PORTION ? s->pages - i : PORTION;
         for (size_t j = 0; j < n; j++)
@@ -479,4 +502,48 @@ void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
     fix_resident(&s, object, false);
     if (s.by_touch)
         populate(&s);
+}
+
+/* ---- when the plan's schedules do not hold ---- */
+
+/* Places an instance anew. Only where it has ranges of policy does its end take them
+ * off again, and as many are counted for it; else the resident pages move, no more. */
+static void place_anew(struct nmo_object *o, uintptr_t addr, size_t bytes, uint64_t offset, uint32_t ranges) {
+    struct span s = span_of(o, addr, bytes, offset);
+    uint64_t runs;
+    if (off || !s.pages)
+        return;
+    if (ranges) {
+        nmo_sys->bind(s.page, s.pages * PAGE, NMO_MPOL_DEFAULT, 0);
+        set_policies(&s, false, &runs);
+        __atomic_fetch_sub(&nmo_place_ranges, runs, __ATOMIC_RELAXED);
+    }
+    fix_resident(&s, o, true);
+}
+
+static void block_anew(const struct nmo_live *live) {
+    struct nmo_object *o = live->object ? &nmo_run.objects[live->object - 1] : NULL;
+    if (o && otherwise(o) && live->generation == nmo_generation && !live->whole_addr)
+        place_anew(o, live->addr, live->bytes, live->offset, live->ranges);
+}
+
+bool nmo_place_otherwise(void) {
+    static bool done;
+    bool any = false;
+    if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
+        return false;
+    for (int i = 0; i < nmo_run.nobjects; i++) {
+        struct nmo_object *o = &nmo_run.objects[i];
+        if (!o->nother)
+            continue;
+        any = true;
+        __atomic_store_n(&o->otherwise, true, __ATOMIC_RELAXED);
+        if (o->kind == NMO_GLOBAL && o->placed == nmo_generation)
+            place_anew(o, nmo_run.modules[o->module].base + o->vaddr, o->bytes, 0, o->ranges);
+    }
+    if (any) {
+        nmo_live_each(block_anew);
+        nmo_warn("block-exclusive loops run as OpenMP made them, and objects move to where they belong then", "");
+    }
+    return any;
 }

@@ -86,7 +86,7 @@ static struct counts count(const char *text, size_t bytes) {
         c.objects += begins(s, end, "object ");
         c.frames += begins(s, end, "frame ");
         c.loops += begins(s, end, "loop ");
-        bool map = begins(s, end, "map ") || begins(s, end, "touched ");
+        bool map = begins(s, end, "map ") || begins(s, end, "touched ") || begins(s, end, "otherwise ");
         for (; s < end && *s != '\n'; s++)
             c.runs += map && *s == '*';
         s++;
@@ -227,13 +227,15 @@ static const char *parse_symbol(struct parse *p, struct line *line) {
 }
 
 /* "0*12 1*13 -*4"; lines of one object follow each other. */
-static const char *parse_runs(struct parse *p, struct line *line, bool touched) {
+enum which { MAP, TOUCHED, OTHERWISE };
+
+static const char *parse_runs(struct parse *p, struct line *line, enum which which) {
     struct nmo_object *o = object_of(p, line);
     if (!o)
         return "map of an object that was not named";
-    struct nmo_runs **runs = touched ? &o->touched : &o->map;
-    unsigned *nruns = touched ? &o->ntouched : &o->nmap;
-    uint64_t *pages = touched ? &o->touched_pages : &o->map_pages;
+    struct nmo_runs **runs = which == MAP ? &o->map : which == TOUCHED ? &o->touched : &o->other;
+    unsigned *nruns = which == MAP ? &o->nmap : which == TOUCHED ? &o->ntouched : &o->nother;
+    uint64_t *pages = which == MAP ? &o->map_pages : which == TOUCHED ? &o->touched_pages : &o->other_pages;
     if (*nruns && *runs + *nruns != p->runs)
         return "map lines of an object are not together";
     if (!*nruns)
@@ -310,7 +312,7 @@ static const char *parse_loop(struct parse *p, struct line *line) {
 
 static const char *parse_line(struct parse *p, struct line *line) {
     static const char *const names[] = {"mode", "sys", "mark", "page-ranges", "cpu", "node", "pinned", "only", "summary",
-                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "affine", NULL};
+                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "page-size", "otherwise", "affine", NULL};
     static const char *const modes[] = {"track", "apply", "bind", NULL};
     static const char *const systems[] = {"linux", "emulated", NULL};
     switch (choice(line, names)) {
@@ -327,9 +329,11 @@ static const char *parse_line(struct parse *p, struct line *line) {
     case 10: return parse_object(p, line);
     case 11: return parse_frame(p, line);
     case 12: return parse_symbol(p, line);
-    case 13: return parse_runs(p, line, false);
-    case 14: return parse_runs(p, line, true);
+    case 13: return parse_runs(p, line, MAP);
+    case 14: return parse_runs(p, line, TOUCHED);
     case 15: return parse_loop(p, line);
+    case 16: p->run->page_size = number(line); return NULL;
+    case 17: return parse_runs(p, line, OTHERWISE);
     default: p->run->affine = number(line) != 0; return NULL;
     }
 }
@@ -363,6 +367,9 @@ static const char *check_object(const struct nmo_run *run, const struct nmo_obje
     for (unsigned i = 0; i < o->nmap; i++)
         if (o->map[i].node >= run->nnodes)
             return "a page map has a node that was not named";
+    for (unsigned i = 0; i < o->nother; i++)
+        if (o->other[i].node >= run->nnodes)
+            return "a page map has a node that was not named";
     return NULL;
 }
 
@@ -385,6 +392,8 @@ static const char *check(const struct nmo_run *run) {
         return "no cpu line";
     if (!run->nnodes)
         return "no node line";
+    if (run->page_size & (run->page_size - 1) || run->page_size > 1u << 30)
+        return "the page size is not a power of two up to 1 GiB";
     for (int i = 0; i < run->ncpus; i++)
         if (run->cpus[i].node >= run->nnodes)
             return "a cpu is on a node that was not named";

@@ -53,6 +53,8 @@ long nmo_sys_append(const char *path, const char *text, size_t bytes);
 
 /* ---- sys_emu.c: what only the emulator understands ---- */
 
+/* Whether what is placed through nmo_sys_emu is the program's wish, not a plan's. */
+extern int nmo_emu_own;
 long nmo_emu(int op, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e);
 void nmo_emu_pause(void);
 void nmo_emu_resume(void);

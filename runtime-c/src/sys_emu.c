@@ -22,14 +22,16 @@ void nmo_emu_resume(void) {
         nmo_emu(NMO_RESUME, 0, 0, 0, 0, 0);
 }
 
+int nmo_emu_own;
+
 static long emu_bind(uintptr_t addr, size_t bytes, int mode, uint64_t nodes) {
     long ret = -ENOSYS;
-    nmo_emu(NMO_BIND, addr, bytes, (uintptr_t)mode, nodes, (uintptr_t)&ret);
+    nmo_emu(NMO_BIND, addr, bytes, (uintptr_t)(mode | (nmo_emu_own ? NMO_BIND_OWN : 0)), nodes, (uintptr_t)&ret);
     return ret;
 }
 
 static long emu_move(size_t count, void **pages, const int *nodes, int *status) {
-    struct nmo_move move = {count, pages, nodes, status, -ENOSYS};
+    struct nmo_move move = {count, pages, nodes, status, -ENOSYS, (uint64_t)nmo_emu_own};
     nmo_emu(NMO_MOVE, (uintptr_t)&move, 0, 0, 0, 0);
     return move.ret;
 }

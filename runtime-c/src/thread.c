@@ -40,6 +40,8 @@ int nmo_thread_claim(void) {
     r->pinned = creator && creator->pinned; /* Linux: a thread inherits its creator's mask */
     r->pinned_by = NULL;
     r->view_set = creator && creator->view_set;
+    r->policy = creator ? creator->policy : 0; /* inherited as well */
+    r->policy_nodes = creator ? creator->policy_nodes : 0;
     for (size_t i = 0; r->view_set && i < nmo_view_bytes / 8; i++)
         r->view[i] = creator->view[i];
     if (r->pinned)
@@ -115,6 +117,8 @@ void nmo_thread_begin(int rank, uintptr_t start) {
     nmo_thread_bind(rank, 0);
     if (nmo_run.emulated)
         tell(rank, start);
+    if (r->policy)
+        nmo_own_begin(rank);
     if (have_key)
         pthread_setspecific(end_key, (void *)1);
 }

@@ -61,10 +61,12 @@ static void set_policy(int from, int to)
         page[i].policy = node;
 }
 
+static int node_of(uint64_t at) { return nmo_policy_node(nmo_policy_of(at), at); }
+
 static void compare(int round)
 {
     for (int i = 0; i < PAGES; i++) {
-        CHECK(nmo_policy_home(address(i) >> NMO_PAGE_SHIFT) == page[i].policy, "round %d, page %d", round, i);
+        CHECK(node_of(address(i) >> NMO_PAGE_SHIFT) == page[i].policy, "round %d, page %d", round, i);
         CHECK(nmo_space_file(address(i)) == page[i].file, "round %d, page %d", round, i);
         int home = 0, flags = page[i].mapped ? nmo_space_kind(address(i) >> NMO_PAGE_SHIFT, 0, &home) : 0;
         if (!page[i].mapped)
@@ -95,7 +97,14 @@ int main(void)
         sorted(&policies, "policy");
     }
     nmo_policy_set(address(0), 4096 * PAGES, MODE_INTERLEAVE, 0xa);
-    CHECK(nmo_policy_home((address(0) >> NMO_PAGE_SHIFT) + 4) == 1 && nmo_policy_home((address(0) >> NMO_PAGE_SHIFT) + 5) == 3, "interleave");
+    CHECK(node_of((address(0) >> NMO_PAGE_SHIFT) + 4) == 1 && node_of((address(0) >> NMO_PAGE_SHIFT) + 5) == 3, "interleave");
     CHECK(policies.count == 1, "%zu ranges of one policy", policies.count);
+    nmo_policy_set(address(1), 4096, MODE_PREFERRED | NMO_BIND_OWN, 8);
+    CHECK(nmo_policy_of(address(1) >> NMO_PAGE_SHIFT).own && !nmo_policy_of(address(2) >> NMO_PAGE_SHIFT).own, "own policy");
+    nmo_slot(address(1) >> NMO_PAGE_SHIFT, NULL)->home = 0;
+    nmo_policy_set(address(0), 4096 * PAGES, MODE_PREFERRED | NMO_BIND_OWN | NMO_BIND_MOVE, 4);
+    const struct slot *moved = nmo_slot_find(address(1) >> NMO_PAGE_SHIFT);
+    CHECK(moved->home == 2 && moved->placed, "moved to %d, placed %d", moved->home, moved->placed);
+    CHECK(nmo_policy_set(address(0), 4096, MODE_PREFERRED, 16) == -EINVAL, "a node that there is not");
     CHECK_END;
 }

@@ -124,7 +124,7 @@ func drawPage(p *profile.Profile, index int, text string) {
 
 func row(p *profile.Profile, page, thread, region int, op profile.Op, count string) {
 	if n := number(count); n > 0 {
-		p.Rows = append(p.Rows, profile.Row{Page: page, Thread: thread, Region: region, Op: op, Level: profile.DRAM, Count: uint64(n)})
+		p.Rows = append(p.Rows, profile.Row{Page: int32(page), Thread: int32(thread), Region: int32(region), Op: op, Level: profile.DRAM, Count: uint64(n)})
 	}
 }
 

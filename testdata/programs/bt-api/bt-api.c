@@ -20,13 +20,22 @@
 
 typedef double vec[M];
 
+// A point's blocks left of, on and right of the diagonal, as in bt.
+typedef struct {
+	vec a, b, c;
+} blocks;
+
 // A plane begins on a page, so that no two nodes share one.
 typedef struct {
 	_Alignas(4096) vec at[NY][NX];
 } plane;
+typedef struct {
+	_Alignas(4096) blocks at[NY][NX];
+} block_plane;
 
-static numaopt_dist d;
+static numaopt_dist d, block_d;
 static plane *u, *rhs, *forcing;
+static block_plane *lhs;
 
 // A thread's planes [begin, end) of the loop over [lo, hi): its share of those that its
 // node holds.
@@ -69,42 +78,74 @@ static void compute_rhs(long k)
 					u[k - 1].at[j][i][m] + u[k + 1].at[j][i][m];
 }
 
-// coupled subtracts from r what its neighbour p on the line contributes: a 5 x 5
-// matrix made of the state s, times p.
-static inline void coupled(double *r, const double *s, const double *p)
+// assemble makes the blocks of a point of its state s.
+static inline void assemble(blocks *l, const double *s)
 {
-	double w = 0.02 * (p[0] + p[1] + p[2] + p[3] + p[4]);
+	for (int m = 0; m < M; m++) {
+		l->a[m] = -0.1 * s[m];
+		l->b[m] = 1 + 0.2 * s[m];
+		l->c[m] = -0.08 * s[m];
+	}
+}
 
+// eliminate takes a point's left neighbour on the line, blocks p and right-hand side q,
+// out of its equations.
+static inline void eliminate(blocks *l, double *r, const blocks *p, const double *q)
+{
+	double w = 0.02 * (q[0] + q[1] + q[2] + q[3] + q[4]);
+
+	for (int m = 0; m < M; m++) {
+		double f = l->a[m] / p->b[m];
+		l->b[m] -= f * p->c[m];
+		r[m] -= f * q[m] + w;
+	}
+}
+
+// substitute puts the solution q of the right neighbour into a point's equations.
+static inline void substitute(const blocks *l, double *r, const double *q)
+{
 	for (int m = 0; m < M; m++)
-		r[m] -= 0.1 * s[m] * p[m] + w;
+		r[m] = (r[m] - l->c[m] * q[m]) / l->b[m];
 }
 
 // solve eliminates forwards and substitutes backwards along one line of n points,
-// step vectors apart.
-static inline void solve(vec *r, const vec *s, long n, long step)
+// step elements apart.
+static inline void solve(blocks *l, vec *r, const vec *s, long n, long step)
 {
-	for (long i = 1; i < n; i++)
-		coupled(r[i * step], s[i * step], r[(i - 1) * step]);
+	assemble(&l[0], s[0]);
+	for (long i = 1; i < n; i++) {
+		assemble(&l[i * step], s[i * step]);
+		eliminate(&l[i * step], r[i * step], &l[(i - 1) * step], r[(i - 1) * step]);
+	}
 	for (long i = n - 2; i >= 0; i--)
-		coupled(r[i * step], s[i * step], r[(i + 1) * step]);
+		substitute(&l[i * step], r[i * step], r[(i + 1) * step]);
 }
 
 static void x_solve(long k)
 {
 	for (int j = 1; j < NY - 1; j++)
-		solve(&rhs[k].at[j][1], &u[k].at[j][1], NX - 2, 1);
+		solve(&lhs[k].at[j][1], &rhs[k].at[j][1], &u[k].at[j][1], NX - 2, 1);
 }
 
 static void y_solve(long k)
 {
 	for (int i = 1; i < NX - 1; i++)
-		solve(&rhs[k].at[1][i], &u[k].at[1][i], NY - 2, NX);
+		solve(&lhs[k].at[1][i], &rhs[k].at[1][i], &u[k].at[1][i], NY - 2, NX);
 }
 
-static void z_row(long k, long j, int back)
+static void z_forwards(long k, long j)
+{
+	for (int i = 1; i < NX - 1; i++) {
+		assemble(&lhs[k].at[j][i], u[k].at[j][i]);
+		if (k > 1)
+			eliminate(&lhs[k].at[j][i], rhs[k].at[j][i], &lhs[k - 1].at[j][i], rhs[k - 1].at[j][i]);
+	}
+}
+
+static void z_backwards(long k, long j)
 {
 	for (int i = 1; i < NX - 1; i++)
-		coupled(rhs[k].at[j][i], u[k].at[j][i], rhs[k + back].at[j][i]);
+		substitute(&lhs[k].at[j][i], rhs[k].at[j][i], rhs[k + 1].at[j][i]);
 }
 
 // z_solve as a pipeline: in each step thread t has one row j, t rows behind thread 0,
@@ -115,16 +156,16 @@ static void z_solve(void)
 #pragma omp parallel
 	{
 		int t = omp_get_thread_num(), last = omp_get_num_threads() - 1;
-		struct range r = planes(2, NZ - 1);
+		struct range r = planes(1, NZ - 1);
 		for (long j = 1 - t; j < NY - 1 + last - t; j++) {
 			for (long k = r.begin; j >= 1 && j < NY - 1 && k < r.end; k++)
-				z_row(k, j, -1);
+				z_forwards(k, j);
 #pragma omp barrier
 		}
 		r = planes(1, NZ - 2);
 		for (long j = 1 - (last - t); j < NY - 1 + t; j++) {
 			for (long k = r.end - 1; j >= 1 && j < NY - 1 && k >= r.begin; k--)
-				z_row(k, j, 1);
+				z_backwards(k, j);
 #pragma omp barrier
 		}
 	}
@@ -153,20 +194,22 @@ static void checksum(long k)
 
 int main(int argc, char **argv)
 {
-	int iterations = argc > 1 ? atoi(argv[1]) : 6;
+	int iterations = argc > 1 ? atoi(argv[1]) : 4;
 
 	d = numaopt_x_wise(NZ, 1, 1, sizeof(plane));
 	u = numaopt_alloc(&d, NULL);
 	rhs = numaopt_alloc(&d, NULL);
 	forcing = numaopt_alloc(&d, NULL);
-	if (!u || !rhs || !forcing)
+	block_d = numaopt_x_wise(NZ, 1, 1, sizeof(block_plane));
+	lhs = numaopt_alloc(&block_d, NULL);
+	if (!u || !rhs || !forcing || !lhs)
 		return 1;
 	each_plane(0, NZ, initialize);
 	for (int n = 0; n < iterations; n++) {
 		each_plane(1, NZ - 1, compute_rhs);
-		each_plane(1, NZ - 1, x_solve);
-		each_plane(1, NZ - 1, y_solve);
 		z_solve();
+		each_plane(1, NZ - 1, y_solve);
+		each_plane(1, NZ - 1, x_solve);
 		each_plane(1, NZ - 1, add);
 	}
 	each_plane(0, NZ, checksum);
@@ -174,6 +217,6 @@ int main(int argc, char **argv)
 	for (int k = 0; k < NZ; k++)
 		s += sum[k];
 	printf("checksum %.17g\n", s);
-	numaopt_free(u, &d), numaopt_free(rhs, &d), numaopt_free(forcing, &d);
+	numaopt_free(u, &d), numaopt_free(rhs, &d), numaopt_free(forcing, &d), numaopt_free(lhs, &block_d);
 	return 0;
 }

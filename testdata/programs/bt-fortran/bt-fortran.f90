@@ -1,11 +1,13 @@
-! The block tridiagonal solver of ../bt in Fortran: line sweeps along x, y and z
-! over arrays of 5-vectors in a COMMON block, shared by planes of k but in z_solve.
+! The block tridiagonal solver of ../bt in Fortran: line sweeps along z, y and x
+! over arrays of 5-vectors and of blocks in a COMMON block, shared by planes of k but in
+! z_solve, which comes first.
 ! usage: bt-fortran [iterations]
 module bt
   implicit none
   integer, parameter :: nx = 102, ny = 24, nz = 32
   real(8) :: u(5, nx, ny, nz), rhs(5, nx, ny, nz), forcing(5, nx, ny, nz)
-  common /fields/ u, rhs, forcing
+  real(8) :: lhs(5, 3, nx, ny, nz) ! left of, on and right of the diagonal
+  common /fields/ u, rhs, forcing, lhs
 contains
   subroutine initialize()
     integer :: i, j, k, m
@@ -37,11 +39,29 @@ contains
     !$omp end parallel do
   end subroutine
 
-  ! coupled subtracts from r what its neighbour p on the line contributes.
-  subroutine coupled(r, s, p)
+  ! assemble makes the blocks of a point of its state s.
+  subroutine assemble(l, s)
+    real(8), intent(out) :: l(5, 3)
+    real(8), intent(in) :: s(5)
+    l(:, 1) = -0.1d0 * s
+    l(:, 2) = 1 + 0.2d0 * s
+    l(:, 3) = -0.08d0 * s
+  end subroutine
+
+  ! eliminate takes a point's left neighbour on the line, blocks p and right-hand side q,
+  ! out of its equations.
+  subroutine eliminate(l, r, p, q)
+    real(8), intent(inout) :: l(5, 3), r(5)
+    real(8), intent(in) :: p(5, 3), q(5)
+    l(:, 2) = l(:, 2) - l(:, 1) / p(:, 2) * p(:, 3)
+    r = r - l(:, 1) / p(:, 2) * q - 0.02d0 * sum(q)
+  end subroutine
+
+  ! substitute puts the solution q of the right neighbour into a point's equations.
+  subroutine substitute(l, r, q)
+    real(8), intent(in) :: l(5, 3), q(5)
     real(8), intent(inout) :: r(5)
-    real(8), intent(in) :: s(5), p(5)
-    r = r - 0.1d0 * s * p - 0.02d0 * sum(p)
+    r = (r - l(:, 3) * q) / l(:, 2)
   end subroutine
 
   subroutine x_solve()
@@ -49,11 +69,12 @@ contains
     !$omp parallel do private(i, j) schedule(static)
     do k = 2, nz - 1
       do j = 2, ny - 1
-        do i = 3, nx - 1
-          call coupled(rhs(:, i, j, k), u(:, i, j, k), rhs(:, i - 1, j, k))
+        do i = 2, nx - 1
+          call assemble(lhs(:, :, i, j, k), u(:, i, j, k))
+          if (i > 2) call eliminate(lhs(:, :, i, j, k), rhs(:, i, j, k), lhs(:, :, i - 1, j, k), rhs(:, i - 1, j, k))
         end do
         do i = nx - 2, 2, -1
-          call coupled(rhs(:, i, j, k), u(:, i, j, k), rhs(:, i + 1, j, k))
+          call substitute(lhs(:, :, i, j, k), rhs(:, i, j, k), rhs(:, i + 1, j, k))
         end do
       end do
     end do
@@ -65,11 +86,12 @@ contains
     !$omp parallel do private(i, j) schedule(static)
     do k = 2, nz - 1
       do i = 2, nx - 1
-        do j = 3, ny - 1
-          call coupled(rhs(:, i, j, k), u(:, i, j, k), rhs(:, i, j - 1, k))
+        do j = 2, ny - 1
+          call assemble(lhs(:, :, i, j, k), u(:, i, j, k))
+          if (j > 2) call eliminate(lhs(:, :, i, j, k), rhs(:, i, j, k), lhs(:, :, i, j - 1, k), rhs(:, i, j - 1, k))
         end do
         do j = ny - 2, 2, -1
-          call coupled(rhs(:, i, j, k), u(:, i, j, k), rhs(:, i, j + 1, k))
+          call substitute(lhs(:, :, i, j, k), rhs(:, i, j, k), rhs(:, i, j + 1, k))
         end do
       end do
     end do
@@ -81,11 +103,12 @@ contains
     !$omp parallel do private(i, k) schedule(static)
     do j = 2, ny - 1
       do i = 2, nx - 1
-        do k = 3, nz - 1
-          call coupled(rhs(:, i, j, k), u(:, i, j, k), rhs(:, i, j, k - 1))
+        do k = 2, nz - 1
+          call assemble(lhs(:, :, i, j, k), u(:, i, j, k))
+          if (k > 2) call eliminate(lhs(:, :, i, j, k), rhs(:, i, j, k), lhs(:, :, i, j, k - 1), rhs(:, i, j, k - 1))
         end do
         do k = nz - 2, 2, -1
-          call coupled(rhs(:, i, j, k), u(:, i, j, k), rhs(:, i, j, k + 1))
+          call substitute(lhs(:, :, i, j, k), rhs(:, i, j, k), rhs(:, i, j, k + 1))
         end do
       end do
     end do
@@ -112,7 +135,7 @@ program main
   integer :: n, iterations
   real(8) :: plane(nz)
   character(32) :: text
-  iterations = 6
+  iterations = 4
   if (command_argument_count() > 0) then
     call get_command_argument(1, text)
     read (text, *) iterations
@@ -120,9 +143,9 @@ program main
   call initialize()
   do n = 1, iterations
     call compute_rhs()
-    call x_solve()
-    call y_solve()
     call z_solve()
+    call y_solve()
+    call x_solve()
     call add()
   end do
   do n = 1, nz

@@ -1,0 +1,65 @@
+package advice
+
+import (
+	"slices"
+	"testing"
+
+	"numaopt/internal/ident"
+	"numaopt/internal/profile/profiletest"
+)
+
+// TestMerged: the loops of a region that gcc gave one call for the thread's number.
+func TestMerged(t *testing.T) {
+	const text = `void f(int n) {
+#pragma omp parallel
+  {
+#pragma omp for
+    for (int i = 0; i < n; i++)
+      a[i] = b[i];
+#pragma omp for
+    for (int i = n - 1; i >= 0; i--)
+      b[i] = a[i];
+#pragma omp for
+    for (int i = 0; i < n; i++)
+      nothing();
+  }
+}
+void g(int n) {
+#pragma omp parallel for
+  for (int i = 0; i < n; i++)
+    a[i] = 1;
+}
+`
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
+	r := &p.Regions[profiletest.Work]
+	r.File, r.Runtime, r.Site = "w.c", "libgomp", ident.Code{Module: 0, Offset: 0x99}
+	for _, x := range []struct {
+		line    int
+		runtime string
+		code    []int // lines with code; none is not known
+		want    []int
+	}{
+		{2, "libgomp", nil, []int{5, 8, 11}},
+		{2, "libgomp", []int{2, 5, 9}, []int{5, 8}},
+		{2, "libgomp", []int{2, 5}, nil},
+		{7, "libgomp", nil, nil},
+		{16, "libgomp", nil, nil},
+		{2, "libomp", nil, nil},
+	} {
+		r.Line, r.Runtime = x.line, x.runtime
+		code := func(int) map[int]bool {
+			lines := make(map[int]bool)
+			for _, n := range x.code {
+				lines[n] = true
+			}
+			return lines
+		}
+		got := Merged(p, func(string) []byte { return []byte(text) }, code)[profiletest.Work]
+		if !slices.Equal(got, x.want) {
+			t.Errorf("line %d of %s, code %v: %v, want %v", x.line, x.runtime, x.code, got, x.want)
+		}
+		if got := Merged(p, func(string) []byte { return nil }, code); len(got) > 0 {
+			t.Errorf("without the source: %v", got)
+		}
+	}
+}
