@@ -58,10 +58,10 @@ func TestRead(t *testing.T) {
 [{VAddr:0 Module:0 NoSymbol:false} {VAddr:64 Module:0 NoSymbol:false}] <nil>
 [{Code:{VAddr:0 Module:0 NoSymbol:false} Entries:0 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Affine:false Joined:0 Sweep:0} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:3 Dynamic:false DynamicLoops:false Site:{VAddr:0 Module:-1 NoSymbol:false} LibOMP:false Static:false Affine:false Joined:0 Sweep:4} {Code:{VAddr:128 Module:0 NoSymbol:false} Entries:12 Dynamic:false DynamicLoops:false Site:{VAddr:160 Module:0 NoSymbol:false} LibOMP:true Static:true Affine:false Joined:0 Sweep:0}] <nil>
 [[] [4352 4608]] <nil>
-[{Addr:0 Bytes:0 Site:0 Rank:0 Ordinal:0 Kind:0 Overlaps:false File:false} {Addr:1048576 Bytes:8192 Site:1 Rank:0 Ordinal:0 Kind:1 Overlaps:false File:false}] <nil>
+[{Addr:0 Bytes:0 Site:0 Rank:0 Ordinal:0 Kind:0 Overlaps:false File:false Name:} {Addr:1048576 Bytes:8192 Site:1 Rank:0 Ordinal:0 Kind:1 Overlaps:false File:false Name:}] <nil>
 1 {Number:256 PC:0 Object:1 Home:1 Thread:0 Region:2147483649 Module:-1 Serial:true Kernel:false Placed:false}
  <nil>
-{Page:1 Thread:0 Region:2147483649 Count:[[1099511627776 2] [3 4] [5 6] [7 8]] First:2 Last:3}
+{Page:1 Thread:0 Region:2147483649 Count:[[1099511627776 2] [3 4] [5 6] [7 8]] Latency:[[0 0] [0 0] [0 0] [0 0]] First:2 Last:3}
  <nil>
 {Page:512 Site:1}
  <nil>`
