@@ -83,11 +83,7 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	if err := profile.WriteFile(opt.out, p); err != nil {
 		return fmt.Errorf("the profile cannot be written: %w", err)
 	}
-	for _, w := range p.Warnings {
-		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
-	}
-	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %d pages by %d threads of %s\n", opt.out, thousands(stats.Used), len(p.Pages), ranks(p), t.Command)
-	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", opt.out)
+	saySampled(std, opt.out, p, t, stats)
 	return nil
 }
 

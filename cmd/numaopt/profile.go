@@ -26,17 +26,19 @@ import (
 
 // profileOptions are the flags of numaopt profile.
 type profileOptions struct {
-	out      string
-	source   string
-	topology string // empty is this machine's
-	bind     string
-	plan     string
-	affine   bool
-	period   uint64
-	l1       string
-	l2       string
-	llc      string
-	program  []string
+	out       string
+	source    string
+	topology  string // empty is this machine's
+	bind      string
+	plan      string
+	affine    bool
+	period    uint64
+	ldlat     int
+	frequency uint64
+	l1        string
+	l2        string
+	llc       string
+	program   []string
 }
 
 func newProfileCmd(std *stdio, run func(context.Context, profileOptions) error) *cobra.Command {
@@ -73,7 +75,9 @@ program as it runs without a plan.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opt.out, "output", "o", "", "write the profile to `FILE`")
-	f.StringVar(&opt.source, "source", "auto", "where accesses are seen: auto or emulate")
+	f.StringVar(&opt.source, "source", sourceAuto, "where accesses are seen: pmu, faults, emulate, or auto, the first of these that this machine has")
+	f.IntVar(&opt.ldlat, "ldlat", 0, "pmu: sample loads that take this many `CYCLES` or more (default: 3 on Intel, all elsewhere)")
+	f.Uint64VarP(&opt.frequency, "frequency", "F", 0, "pmu: `N` samples a second and CPU, instead of one in --period")
 	f.StringVar(&opt.topology, "topology", "", "the machine that the program sees, `NODESxCPUS`, CPUs per node (default: this one; 4x2 where it has one node)")
 	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node) or spread (round robin over nodes); default: as --plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "run with the plan in `FILE` in force")
@@ -113,10 +117,12 @@ func checkProfileOptions(opt profileOptions) error {
 	switch {
 	case opt.out == "":
 		return usagef("no file for the profile: -o FILE")
-	case opt.source == "pmu" || opt.source == "faults":
-		return cannot(fmt.Errorf("--source %s is not there yet: use --source emulate", opt.source))
-	case opt.source != "auto" && opt.source != "emulate":
-		return usagef("--source %q: want auto or emulate", opt.source)
+	case !slices.Contains([]string{sourceAuto, sourcePMU, sourceFaults, sourceEmulate}, opt.source):
+		return usagef("--source %q: want auto, pmu, faults or emulate", opt.source)
+	case (opt.source == sourcePMU || opt.source == sourceFaults) && opt.topology != "":
+		return usagef("--source %s samples the program on this machine; --topology names one to emulate", opt.source)
+	case (opt.source == sourcePMU || opt.source == sourceFaults) && (opt.plan != "" || opt.affine):
+		return usagef("--source %s does not run a plan yet: use --source emulate, or numaopt apply under perf and numaopt import", opt.source)
 	case opt.period == 0 || opt.period >= 1<<32:
 		return usagef("--period %d: want 1 to %d", opt.period, uint64(1)<<32-1)
 	case opt.bind != "" && opt.bind != string(topo.BindCompact) && opt.bind != string(topo.BindSpread):
@@ -160,6 +166,13 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if err := writableFile(opt.out); err != nil {
 		return err
 	}
+	from, err := choose(std, opt)
+	if err != nil {
+		return err
+	}
+	if from.name != sourceEmulate {
+		return runSampled(ctx, std, opt, from)
+	}
 	qemu, err := record.FindEmulator()
 	if err != nil {
 		return cannot(err)
@@ -177,8 +190,8 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if opt.bind = string(rec.Bind); opt.bind == "" {
 		opt.bind, rec.Bind = string(topo.BindCompact), topo.BindCompact
 	}
-	if opt.source == "auto" {
-		fmt.Fprintf(std.err, "numaopt: emulating (qemu-x86_64 %s): every access is counted; sampling by the processor is not there yet\n", qemu.Version)
+	if opt.source == sourceAuto {
+		fmt.Fprintf(std.err, "numaopt: emulating (qemu-x86_64 %s): every access is counted\n", qemu.Version)
 	}
 	if why != "" {
 		fmt.Fprintf(std.err, "numaopt: %s\n", why)

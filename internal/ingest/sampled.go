@@ -13,7 +13,9 @@ import (
 // Sampled makes the profile of a process from its samples in a recording. run says
 // what the caller knows of it (machine, version); the rest is filled in here.
 func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run, symbols *symbol.Table) (*profile.Profile, error) {
-	run.Command, run.Host = []string{t.Command}, f.Info.Host
+	if run.Host = f.Info.Host; len(run.Command) == 0 {
+		run.Command = []string{t.Command}
+	}
 	if run.Source = "pmu"; s.Faults {
 		run.Source = "faults"
 	}
