@@ -40,7 +40,7 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 	if opt.source == sourceAuto && (opt.topology != "" || opt.plan != "" || opt.affine) {
 		return source{name: sourceEmulate}, nil
 	}
-	host, hostErr := topo.Host()
+	host, hostErr := topo.ReadMachine(os.DirFS("/"))
 	if opt.source == sourceAuto && (hostErr != nil || len(host.Nodes) < 2) {
 		return source{name: sourceEmulate}, nil
 	}
@@ -88,7 +88,8 @@ func recipe(opt profileOptions) (*pmu.Recipe, error) {
 // runSampled profiles a run by samples of the kernel's: the program runs at its own
 // speed, on this machine.
 func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source) error {
-	machine, err := topo.Host()
+	// Also of CPUs that numaopt may not use: the program may bind itself elsewhere.
+	machine, err := topo.ReadMachine(os.DirFS("/"))
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,29 @@ const MinSamples = 1000
 // ErrTooFew says that a profile has too few DRAM accesses for a statement.
 var ErrTooFew = errors.New("too few DRAM accesses")
 
+// ErrFirstTouches says that a profile knows who touched pages first, and nothing of
+// who used them then.
+var ErrFirstTouches = errors.New("page faults tell only who touched each page first")
+
+// again is the page faults to each page from which on they go on after the first
+// touch: NUMA balancing takes pages away to see who comes for them.
+const again = 1.5
+
+// OnlyFirst reports whether p is of page faults that are first touches.
+func OnlyFirst(p *profile.Profile) bool {
+	return p.Run.Source == "faults" && float64(Total(p).All.Total()) < again*float64(len(p.Pages))
+}
+
 // Samples is the number of samples behind count accesses.
 func Samples(p *profile.Profile, count uint64) uint64 { return count / max(1, p.Run.Period) }
 
 // Support returns nil if p has enough DRAM accesses with a known home for its
-// remote percentage, else an error that wraps ErrTooFew and says what would do.
+// remote percentage, else an error that wraps ErrTooFew or ErrFirstTouches and says
+// what would do.
 func Support(p *profile.Profile) error {
+	if OnlyFirst(p) {
+		return fmt.Errorf("%w, not who uses it later: profile with --source pmu or emulate, or with the kernel's NUMA balancing on (sysctl kernel.numa_balancing=1), where page faults go on", ErrFirstTouches)
+	}
 	known := Total(p).DRAM.Known()
 	n := Samples(p, known)
 	if n >= MinSamples {

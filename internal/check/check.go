@@ -81,7 +81,7 @@ type Result struct {
 }
 
 // Run checks p, restricted to the loops and functions only, against lim. Errors
-// that wrap topo.ErrOneNode or access.ErrTooFew say that p supports no verdict.
+// that wrap topo.ErrOneNode, access.ErrTooFew or access.ErrFirstTouches say that p supports no verdict.
 func Run(p *profile.Profile, only []string, lim Limits) (*Result, error) {
 	flow, err := measure(p, only, lim.Metric)
 	if err != nil {
@@ -204,5 +204,5 @@ func (r *Result) sentence(said []string) string {
 // NoVerdict reports whether err says that a profile supports no verdict, as
 // opposed to bad input.
 func NoVerdict(err error) bool {
-	return errors.Is(err, topo.ErrOneNode) || errors.Is(err, access.ErrTooFew)
+	return errors.Is(err, topo.ErrOneNode) || errors.Is(err, access.ErrTooFew) || errors.Is(err, access.ErrFirstTouches)
 }

@@ -233,6 +233,9 @@ func Build(p *profile.Profile, opt Options) (*Result, error) {
 	if memoryNodes(p) < 2 {
 		return nil, topo.ErrOneNode
 	}
+	if access.OnlyFirst(p) {
+		return nil, access.Support(p)
+	}
 	if opt.Affine {
 		return buildAffine(p, opt)
 	}

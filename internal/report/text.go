@@ -101,7 +101,10 @@ func origin(r *Report) string {
 		source = "emulated"
 	}
 	how := "every access counted"
-	if run.Period > 1 {
+	switch {
+	case run.Source == "faults":
+		source, how = "page faults", "every one counted"
+	case run.Period > 1:
 		how = fmt.Sprintf("one access in %d counted", run.Period)
 	}
 	bind := "threads bound " + run.Bind
@@ -111,8 +114,10 @@ func origin(r *Report) string {
 	case run.Bind == "" || run.Bind == "none":
 		bind = "threads not bound"
 	}
-	s := fmt.Sprintf("%s: %s on %s (%d nodes, %d CPUs), %s, %s, LLC %s a node",
-		strings.Join(run.Command, " "), source, run.Topology, run.Nodes, run.CPUs, bind, how, run.Cache.LLC)
+	s := fmt.Sprintf("%s: %s on %s (%d nodes, %d CPUs), %s, %s", strings.Join(run.Command, " "), source, run.Topology, run.Nodes, run.CPUs, bind, how)
+	if run.Source == "emulate" {
+		s += fmt.Sprintf(", LLC %s a node", run.Cache.LLC)
+	}
 	if run.Plan != "" {
 		s += ", plan " + run.Plan + " in force"
 	}
@@ -128,8 +133,12 @@ func (t *textWriter) facts(r *Report) {
 	split := func(f *Flow) string {
 		return fmt.Sprintf("%s: %v local, %v remote, %v unknown", count(f.Local+f.Remote+f.Unknown), f.LocalPct, f.RemotePct, f.UnknownPct)
 	}
-	line("DRAM accesses", "%s", split(&r.DRAM))
-	line("all accesses", "%s", split(&r.All))
+	if r.Run.Source == "faults" {
+		line("page faults", "%s", split(&r.All))
+	} else {
+		line("DRAM accesses", "%s", split(&r.DRAM))
+		line("all accesses", "%s", split(&r.All))
+	}
 	if ci := r.RemoteDRAMCI; ci != nil {
 		line("sampled", "%s DRAM samples; 95 %% interval of the remote ones %v to %v", count(r.Quality.DRAMSamples), ci[0], ci[1])
 	}
