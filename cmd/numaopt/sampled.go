@@ -74,15 +74,11 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 
 // recipe is how the processor at hand samples addresses.
 func recipe(opt profileOptions) (*pmu.Recipe, error) {
-	m, err := pmu.Read("/")
-	if err != nil {
-		return nil, err
-	}
 	o := pmu.Options{Latency: opt.ldlat, Frequency: opt.frequency}
 	if opt.period > 1 {
 		o.Period = opt.period
 	}
-	return pmu.Choose(m, o)
+	return pmu.Choose(pmu.Read(os.DirFS("/")), o)
 }
 
 // runSampled profiles a run by samples of the kernel's: the program runs at its own

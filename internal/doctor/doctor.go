@@ -96,6 +96,7 @@ func Examine(ctx context.Context, root fs.FS, p Prober) *Report {
 	h := host{root}
 	r.topology(h)
 	r.add(h.kernel(), h.cpuset(r.Topology), h.paranoid(), h.memoryEvents())
+	r.add(perf(ctx, p))
 	r.add(emulators(ctx, p)...)
 	r.add(parts(p), guestKernel(p), memoryPolicy(p, h))
 	r.add(h.balancing(), h.hugePages(), h.mapCount(), h.libnuma())
@@ -128,7 +129,11 @@ func (r *Report) abilities() {
 		}
 		r.Abilities = append(r.Abilities, a)
 	}
-	say("profile", "by emulation: every access is counted, and the program takes many times as long", "topology", "qemu-user", "parts")
+	profile := "by emulation: every access is counted, and the program takes many times as long"
+	if r.state("memory events") == OK && r.state("perf") == OK {
+		profile = "by samples of the processor (--source pmu); by emulation, every access is counted, and the program takes many times as long"
+	}
+	say("profile", profile, "topology", "qemu-user", "parts")
 	apply := "pages are placed before first touch"
 	if r.Topology != nil && len(r.Topology.Nodes) == 1 {
 		apply = "one node here: runs the program unchanged; a plan takes effect on a machine with more, or in the lab"

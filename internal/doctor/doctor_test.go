@@ -80,6 +80,14 @@ func machine(t *testing.T, tree string, settings map[string]string) fs.FS {
 	return files
 }
 
+// pebs is how the kernel tells of Intel's load latency.
+var pebs = map[string]string{
+	"sys/bus/event_source/devices/cpu/events/mem-loads": "event=0xcd,umask=0x1,ldlat=3",
+	"sys/bus/event_source/devices/cpu/format/event":     "config:0-7",
+	"sys/bus/event_source/devices/cpu/format/umask":     "config:8-15",
+	"sys/bus/event_source/devices/cpu/format/ldlat":     "config1:0-15",
+}
+
 func TestExamine(t *testing.T) {
 	qemu := func(v string) fake {
 		f := whole
@@ -101,9 +109,9 @@ func TestExamine(t *testing.T) {
 		{"all of it", "4n2c", nil, whole, "cpuset: ok: all CPUs", "profile apply lab"},
 		{"paranoid", "4n2c", map[string]string{"proc/sys/kernel/perf_event_paranoid": "3"}, whole, "perf_event_paranoid: note: sysctl kernel.perf_event_paranoid=2", "profile apply lab"},
 		{"no perf", "4n2c", map[string]string{"proc/sys/kernel/perf_event_paranoid": ""}, whole, "perf_event_paranoid: note: no perf events", "profile apply lab"},
-		{"PEBS", "4n2c", map[string]string{"sys/bus/event_source/devices/cpu/events/mem-loads": "event=0xcd"}, whole, "memory events: note: mem-loads (Intel PEBS)", "profile apply lab"},
-		{"IBS", "4n2c", map[string]string{"sys/bus/event_source/devices/ibs_op/type": "9"}, whole, "memory events: note: ibs_op (AMD IBS)", "profile apply lab"},
-		{"virtual machine", "4n2c", nil, whole, "memory events: note: no hardware counters", "profile apply lab"},
+		{"PEBS", "4n2c", pebs, whole, "memory events: ok: perf record -e cpu/config=0x1cd,config1=0x3,name=mem-loads/Pu", "profile apply lab"},
+		{"IBS", "4n2c", map[string]string{"sys/bus/event_source/devices/ibs_op/type": "9"}, whole, "memory events: ok: AMD IBS: profile --source pmu", "profile apply lab"},
+		{"virtual machine", "4n2c", map[string]string{"sys/bus/event_source/devices/software/type": "1"}, whole, "memory events: note: sees no performance counters", "profile apply lab"},
 		{"balancing", "4n2c", map[string]string{"proc/sys/kernel/numa_balancing": "1"}, whole, "numa_balancing: note: sysctl kernel.numa_balancing=0", "profile apply lab"},
 		{"huge pages", "4n2c", map[string]string{"sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never"}, whole, "transparent huge pages: note: 2 MiB to one node", "profile apply lab"},
 		{"few mappings", "4n2c", map[string]string{"proc/sys/vm/max_map_count": "1000"}, whole, "vm.max_map_count: limited: 250 ranges", "profile apply lab"},

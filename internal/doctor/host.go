@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
 
+	"numaopt/internal/pmu"
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
@@ -117,26 +119,25 @@ func (h host) paranoid() Finding {
 
 // memoryEvents are the events whose samples carry a data address.
 func (h host) memoryEvents() Finding {
-	const devices = "sys/bus/event_source/devices/"
-	var found []string
-	for _, e := range []struct{ file, name string }{
-		{devices + "cpu/events/mem-loads", "mem-loads (Intel PEBS)"},
-		{devices + "cpu_core/events/mem-loads", "mem-loads (Intel PEBS, performance cores)"},
-		{devices + "ibs_op", "ibs_op (AMD IBS)"},
-		{devices + "arm_spe_0", "arm_spe (Arm SPE)"},
-	} {
-		if h.exists(e.file) {
-			found = append(found, e.name)
-		}
+	const name = "memory events"
+	r, err := pmu.Choose(pmu.Read(h.root), pmu.Options{})
+	if err != nil {
+		return Finding{name, Note, err.Error(), ""}
 	}
-	if len(found) == 0 {
-		why := "this CPU or virtual machine has none"
-		if !h.exists(devices + "cpu") {
-			why = "no hardware counters are visible, as in most virtual machines"
-		}
-		return Finding{"memory events", Note, why + ": accesses cannot be sampled by hardware, profile emulates the program", ""}
+	return Finding{name, OK, fmt.Sprintf("%s: profile --source pmu runs perf record %s", r.Kind, strings.Join(r.Select, " ")), ""}
+}
+
+// perf records page faults and the processor's samples.
+func perf(ctx context.Context, p Prober) Finding {
+	path, err := p.Path("perf")
+	if err != nil {
+		return Finding{"perf", Limited, "perf is not installed: profile --source pmu and faults need it", "apt-get install linux-perf (Ubuntu: linux-tools-$(uname -r))"}
 	}
-	return Finding{"memory events", Note, strings.Join(found, ", ") + ": present; this version of numaopt does not sample them yet, profile emulates the program", ""}
+	line, err := p.Version(ctx, path)
+	if err != nil {
+		return Finding{"perf", Limited, fmt.Sprintf("%s: %v", path, err), "install the perf of this kernel (Ubuntu: linux-tools-$(uname -r))"}
+	}
+	return Finding{"perf", OK, line, ""}
 }
 
 func (h host) balancing() Finding {

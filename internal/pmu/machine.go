@@ -1,34 +1,32 @@
 package pmu
 
 import (
-	"bufio"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 )
 
 // Machine is what the kernel tells of a machine, below Root.
 type Machine struct {
-	root string
+	root fs.FS
 	info map[string]string // of the first processor in /proc/cpuinfo
 }
 
-// Read looks at the machine whose /sys and /proc are below root; "/" is this one.
-func Read(root string) (*Machine, error) {
+// Read looks at the machine whose /sys and /proc are in root, which is laid out as
+// "/"; os.DirFS("/") is this one. What is not there is not known.
+func Read(root fs.FS) *Machine {
 	m := &Machine{root: root, info: map[string]string{}}
-	f, err := os.Open(filepath.Join(root, "proc/cpuinfo"))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan() && s.Text() != ""; {
-		if key, value, ok := strings.Cut(s.Text(), ":"); ok {
+	for _, line := range strings.Split(m.text("proc/cpuinfo"), "\n") {
+		if line == "" {
+			break // the next processor
+		}
+		if key, value, ok := strings.Cut(line, ":"); ok {
 			m.info[strings.TrimSpace(key)] = strings.TrimSpace(value)
 		}
 	}
-	return m, nil
+	return m
 }
 
 // Model is the processor in words.
@@ -51,7 +49,7 @@ func (m *Machine) MaxRate() uint64 {
 // why says what is missing for samples of addresses.
 func (m *Machine) why() string {
 	switch {
-	case !m.has("", "") && len(m.devices("")) == 0:
+	case len(m.devices("")) == 0:
 		return "this kernel has no performance events (/sys/bus/event_source/devices is not there)"
 	case len(m.devices("cpu")) == 0 && len(m.devices("arm")) == 0:
 		return "the kernel sees no performance counters, as in most virtual machines; there --source faults samples page faults instead, and --source emulate counts everything"
@@ -67,7 +65,7 @@ const devices = "sys/bus/event_source/devices"
 
 // devices are the event sources whose name begins so, sorted.
 func (m *Machine) devices(prefix string) []string {
-	all, _ := os.ReadDir(filepath.Join(m.root, devices)) // sorted by name
+	all, _ := fs.ReadDir(m.root, devices) // sorted by name
 	var out []string
 	for _, e := range all {
 		if strings.HasPrefix(e.Name(), prefix) {
@@ -78,14 +76,14 @@ func (m *Machine) devices(prefix string) []string {
 }
 
 // text is a file's content without the space around it; "" if it is not there.
-func (m *Machine) text(path string) string {
-	b, _ := os.ReadFile(filepath.Join(m.root, path))
+func (m *Machine) text(file string) string {
+	b, _ := fs.ReadFile(m.root, file)
 	return strings.TrimSpace(string(b))
 }
 
 // has reports whether a device has a file: "events/mem-loads", "format/ldlat".
 func (m *Machine) has(device, file string) bool {
-	_, err := os.Stat(filepath.Join(m.root, devices, device, file))
+	_, err := fs.Stat(m.root, path.Join(devices, device, file))
 	return err == nil && device != ""
 }
 
@@ -106,7 +104,7 @@ func (m *Machine) encode(e *Event, terms string) error {
 		values[name] = v
 	}
 	for name, v := range values {
-		format := m.text(filepath.Join(devices, e.Device, "format", name))
+		format := m.text(path.Join(devices, e.Device, "format", name))
 		if format == "" {
 			return fmt.Errorf("%s: event %s has the term %q, for which the kernel gives no format", e.Device, e.Name, name)
 		}

@@ -28,11 +28,7 @@ func machine(t *testing.T, name string) *Machine {
 			t.Fatal(err)
 		}
 	}
-	m, err := Read(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return Read(os.DirFS(root))
 }
 
 // TestRecipes holds events and arguments for machines of all kinds. Each encoding
