@@ -1,9 +1,10 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -232,70 +233,83 @@ func (o *owners) ofSmall(site int, page uint64) (object, index int) {
 	return i, n
 }
 
-// rows makes the table.
+// rows makes the table: a row for each level and operation of each block, sorted, and
+// those of one cell added up.
 func (b *builder) rows() error {
-	type key struct{ page, thread, region int }
-	type cell struct {
-		count       [4][2]uint64
-		latency     [4][2]uint64
-		first, last uint64 // instances; first > last: not known
-	}
-	sums := map[key]*cell{}
-	var order []key
+	var rows []profile.Row
 	err := b.a.EachBlock(func(k *arena.Block) {
-		if k.Page <= 0 || k.Page >= len(b.pageI) || b.pageI[k.Page] < 0 || k.Thread >= len(b.p.Threads) || k.Count == ([4][2]uint64{}) {
+		if k.Page <= 0 || k.Page >= len(b.pageI) || b.pageI[k.Page] < 0 || k.Thread >= len(b.p.Threads) {
 			return
 		}
-		at := key{b.pageI[k.Page], k.Thread, b.region(k.Region)}
-		sum := sums[at]
-		if sum == nil {
-			sum = &cell{first: math.MaxUint64}
-			sums[at] = sum
-			order = append(order, at)
-		}
+		region := b.region(k.Region)
+		r := profile.Row{Page: int32(b.pageI[k.Page]), Thread: int32(k.Thread), Region: int32(region)}
+		r.First, r.Last = parts(b.p.Regions[region].Sweep, k.First, k.Last)
 		for level := range k.Count {
 			for op, n := range k.Count[level] {
-				sum.count[level][op] += n
-				sum.latency[level][op] += k.Latency[level][op]
+				if n > 0 {
+					r.Level, r.Op, r.Count, r.Latency = profile.Level(level), profile.Op(op), n, k.Latency[level][op]
+					rows = append(rows, r)
+				}
 			}
-		}
-		if k.First <= k.Last {
-			sum.first, sum.last = min(sum.first, k.First), max(sum.last, k.Last)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	sort.Slice(order, func(i, j int) bool {
-		x, y := order[i], order[j]
-		if x.page != y.page {
-			return x.page < y.page
-		}
-		if x.thread != y.thread {
-			return x.thread < y.thread
-		}
-		return x.region < y.region
-	})
-	for _, at := range order {
-		first, last := parts(b.p.Regions[at.region].Sweep, sums[at].first, sums[at].last)
-		for level, ops := range sums[at].count {
-			for op, n := range ops {
-				if n > 0 {
-					b.p.Rows = append(b.p.Rows, profile.Row{Page: int32(at.page), Thread: int32(at.thread), Region: int32(at.region), Op: profile.Op(op), Level: profile.Level(level), Count: n, Latency: sums[at].latency[level][op], First: first, Last: last})
-				}
-			}
-		}
+	place := func(x, y *profile.Row) int {
+		return cmp.Or(cmp.Compare(x.Page, y.Page), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Region, y.Region))
 	}
+	slices.SortFunc(rows, func(x, y profile.Row) int {
+		return cmp.Or(place(&x, &y), cmp.Compare(x.Level, y.Level), cmp.Compare(x.Op, y.Op))
+	})
+	merged := rows[:0]
+	for i := range rows {
+		if n := len(merged); n > 0 && place(&merged[n-1], &rows[i]) == 0 && merged[n-1].Level == rows[i].Level && merged[n-1].Op == rows[i].Op {
+			merged[n-1].Count += rows[i].Count
+			merged[n-1].Latency += rows[i].Latency
+			merged[n-1].First, merged[n-1].Last = widened(&merged[n-1], &rows[i])
+			continue
+		}
+		merged = append(merged, rows[i])
+	}
+	for i := 0; i < len(merged); {
+		end := i
+		for ; end < len(merged) && place(&merged[i], &merged[end]) == 0; end++ {
+			merged[i].First, merged[i].Last = widened(&merged[i], &merged[end])
+		}
+		if merged[i].First > merged[i].Last { // in no block is it known
+			merged[i].First, merged[i].Last = 0, profile.SweepParts-1
+		}
+		for k := i; k < end; k++ {
+			merged[k].First, merged[k].Last = merged[i].First, merged[i].Last
+		}
+		i = end
+	}
+	b.p.Rows = merged
 	return nil
 }
 
+// widened is the parts of a sweep that x and y are in together; what is not known of
+// one is left to the other.
+func widened(x, y *profile.Row) (first, last uint8) {
+	switch {
+	case x.First > x.Last:
+		return y.First, y.Last
+	case y.First > y.Last:
+		return x.First, x.Last
+	}
+	return min(x.First, y.First), max(x.Last, y.Last)
+}
+
 // parts is which parts of a sweep the instances from first to last are, see
-// profile.Row; all of them where that is not known.
+// profile.Row; from > to where that is not known.
 func parts(sweep, first, last uint64) (from, to uint8) {
 	switch {
 	case sweep < 2:
 		return 0, 0
-	case first > last || last >= sweep:
+	case first > last:
+		return 1, 0
+	case last >= sweep:
 		return 0, profile.SweepParts - 1
 	}
 	return uint8(first * profile.SweepParts / sweep), uint8(last * profile.SweepParts / sweep)
