@@ -50,8 +50,7 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 			for k := range part {
 				part[k].region = regions[part[k].region]
 			}
-			slices.SortFunc(part, func(a, b cell) int { return order(&a, &b) })
-			parts[i] = part
+			parts[i] = sorted(part)
 		})
 	}
 	wait.Wait()
