@@ -322,9 +322,15 @@ func (b *Binary) elsewhere(name string) (list []routine) {
 }
 
 // ofRuntime reports whether a function is the OpenMP runtime's or flang's. One that is
-// in this file is the program's own, whatever its name, unless the runtime is in it too.
+// in a file of the program's is its own, whatever its name, unless the runtime is in it
+// too.
 func (b *Binary) ofRuntime(name string) bool {
-	return b.fortran && strings.HasPrefix(name, "_FortranA") || runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
+	if !runtimeFunction(name) {
+		return b.fortran && strings.HasPrefix(name, "_FortranA")
+	}
+	return !slices.ContainsFunc(append(b.named(name), b.elsewhere(name)...), func(r routine) bool {
+		return len(r.in.module.FunctionsNamed(numThreads)) == 0
+	})
 }
 
 func isRel(a x86asm.Arg) bool { _, ok := a.(x86asm.Rel); return ok }
