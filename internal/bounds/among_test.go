@@ -40,9 +40,13 @@ func TestAmong(t *testing.T) {
 		{"own data", []source{loopCalling("mix"), {"libmix.so", counts + "double mix(double a) { return count(a); }", "-O0"}}, whyOwnData},
 		{"named as the runtime", []source{loopCalling("omp_mix"), {"libmix.so", counts + "double omp_mix(double a) { return count(a); }", ""}}, whyOwnData},
 		{"interposed", []source{loopCalling("erf"), {"app", counts + "double erf(double a) { return count(a); } int main(void) { return 0; }", "-fno-builtin -rdynamic"}}, whyOwnData},
+		{"allocator", []source{{"libloop.so", "#include <stdlib.h>\nvoid sweep(void **v, long n) {\n#pragma omp parallel for schedule(static)\n" +
+			"for (long i = 0; i < n; i++) v[i] = realloc(v[i], n); }", "-fopenmp"},
+			{"app", "static __thread long calls; void *realloc(void *p, unsigned long n) { calls++; return p; } int main(void) { return 0; }", "-rdynamic"}}, ""},
 		{"orphaned", []source{orphan, {"app", region + "&(double){0}); }", "-fopenmp -l:libloop.so"}}, ""},
 		{"orphaned, with own data", []source{orphan, {"app", "static __thread double own;" + region + "&own); }", "-fopenmp -l:libloop.so"}}, whyOwnData},
 		{"orphaned, and nobody's", []source{orphan, {"app", "int main(void) { return 0; }", ""}}, "no parallel region was found"},
+		{"orphaned, and stripped", []source{orphan, {"app", "static __thread double own;" + region + "&own); }", "-fopenmp -s -l:libloop.so"}}, "app is stripped"},
 		{"alias", []source{loopCalling("mix"), {"libmix.so", counts + `double mix(double) __attribute__((alias("count")));`, ""}}, whyOwnData},
 		{"alias of its own", []source{{"libloop.so", counts + `double mix(double) __attribute__((alias("count")));` + loopCalling("mix").text, "-fopenmp"}}, whyOwnData},
 		{"version", []source{loopCalling("mix"), {"libmix.so", counts + `__asm__(".symver count,mix@@V1");`, "-Wl,--version-script=v.map.c"}, {"v.map", "V1 { mix; };", ""}}, whyOwnData},

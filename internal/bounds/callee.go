@@ -23,6 +23,19 @@ var plainLibraries = []string{
 // callers are functions of theirs that call what they are given a pointer to.
 var callers = []string{"qsort", "qsort_r", "bsearch", "lfind", "lsearch", "tsearch", "tfind", "tdelete", "twalk", "pthread_once", "call_once"}
 
+// allocators are the functions that jemalloc, tcmalloc and their like put in the place
+// of libc's and, with allocatorPrefixes, of libstdc++'s: operators new and delete.
+var (
+	allocators = []string{"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "posix_memalign", "aligned_alloc", "memalign",
+		"valloc", "pvalloc", "malloc_usable_size"}
+	allocatorPrefixes = []string{"_Znw", "_Zna", "_Zdl", "_Zda"}
+)
+
+func allocates(name string) bool {
+	return slices.Contains(allocators, name) ||
+		slices.ContainsFunc(allocatorPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
 func isPlain(library string) bool {
 	stem, _, _ := strings.Cut(filepath.Base(library), ".so")
 	return slices.Contains(plainLibraries, stem)
