@@ -65,9 +65,14 @@ func importedBy(e *elf.File) imported {
 	return im
 }
 
-// unread says why nobody knows what a function of another file does; empty if it
-// does for every thread the same.
+// unread says why nobody knows what a function called through the linkage table does;
+// empty if it is read, or does for every thread the same.
 func (b *Binary) unread(name string) string {
+	for _, o := range b.offering(name) {
+		if o.resolved[name] || len(o.module.FunctionsNamed(name)) == 0 {
+			return notLookedInto(name, filepath.Base(o.module.Path()))
+		}
+	}
 	library, ok := b.imports.from[name]
 	_, common := pointerArgs[name]
 	switch {
@@ -80,7 +85,11 @@ func (b *Binary) unread(name string) string {
 	case library == "":
 		library = cmp.Or(strings.Join(b.imports.strange, " or "), "another file")
 	}
-	return fmt.Sprintf("the program calls %s of %s, which is not looked into", name, library)
+	return notLookedInto(name, library)
+}
+
+func notLookedInto(name, file string) string {
+	return fmt.Sprintf("the program calls %s of %s, which is not looked into", name, file)
 }
 
 // whyPointer is why a call is refused of which only a run tells whom it calls.
