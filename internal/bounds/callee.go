@@ -15,7 +15,7 @@ import (
 // plainLibraries are those whose functions, but for identities, do for one thread
 // what they do for another.
 var plainLibraries = []string{
-	"ld-linux-x86-64", "libc", "libm", "libmvec", "libpthread", "libdl", "librt", "libgcc_s", "libatomic",
+	"linux-vdso", "ld-linux-x86-64", "libc", "libm", "libmvec", "libpthread", "libdl", "librt", "libgcc_s", "libatomic",
 	"libgfortran", "libquadmath", "libgomp", "libomp", "libomp5", "libiomp5", "libstdc++", "libc++", "libc++abi",
 	"libFortranRuntime", "libFortranDecimal", "libflang_rt.runtime", "libimf", "libsvml", "libirng", "libintlc",
 }

@@ -67,6 +67,9 @@ func (b *Binary) Among(others func() []*Binary) { b.others = others }
 // whose functions do for one thread what they do for another.
 func IsPlain(path string) bool { return isPlain(path) }
 
+// PlainLibraries returns the names of these: libm stands for libm.so, libm.so.6 and so on.
+func PlainLibraries() []string { return slices.Clone(plainLibraries) }
+
 func imageOf(e *elf.File) (image, error) {
 	c := image{got: importsOf(e), imports: importedBy(e), offers: map[string]bool{}, resolved: map[string]bool{}, shared: map[string]bool{}}
 	symbols, _ := e.DynamicSymbols()
