@@ -113,8 +113,10 @@ func judgeAmong(t *testing.T, paths []string) Verdict {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Among(func() []*Binary { return all })
 		all = append(all, b)
+	}
+	for _, b := range all {
+		b.Among(all)
 	}
 	for _, fn := range all[0].module.Functions() {
 		code, err := all[0].decode(fn)

@@ -59,9 +59,9 @@ func Open(m *symbol.Module) (*Binary, error) {
 }
 
 // Among says which files are loaded with b: the program and its libraries, but for those
-// of the compilers and the system. What b calls in them is read there. others is called
-// when that is needed; each Binary of them should know the same files.
-func (b *Binary) Among(others func() []*Binary) { b.others = others }
+// of the compilers and the system. What b calls in them is read there; each Binary of
+// them should know the same files. pre: b has judged nothing yet, or with the same files.
+func (b *Binary) Among(others []*Binary) { b.others = others }
 
 // IsPlain reports whether the file at path is a library of the compilers or the system,
 // whose functions do for one thread what they do for another.

@@ -367,8 +367,10 @@ func (b *Binary) offering(name string) (list []*Binary) {
 // all returns this file and those that are loaded with it, each once.
 func (b *Binary) all() []*Binary {
 	all := []*Binary{b}
-	if b.others != nil {
-		all = append(all, slices.DeleteFunc(slices.Clone(b.others()), func(o *Binary) bool { return o == b })...)
+	for _, o := range b.others {
+		if o != b {
+			all = append(all, o)
+		}
 	}
 	return all
 }
