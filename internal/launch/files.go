@@ -135,6 +135,9 @@ func (f *files) find(m plan.Module) (*symbol.Module, match) {
 // none.
 func (f *files) late(m plan.Module) *symbol.Module {
 	for _, path := range f.latePaths(m.Name) {
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs // the dynamic linker searches for one without a slash
+		}
 		if e, err := f.table.Open(path); err == nil && m.BuildID != "" && e.BuildID() == m.BuildID {
 			return e
 		}
