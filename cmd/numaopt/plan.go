@@ -294,16 +294,9 @@ func (c *codeSet) judge(path string, loaded []string, returns uint64) error {
 	if err != nil {
 		return err
 	}
-	var all []*bounds.Binary
-	for _, other := range loaded {
-		if bounds.IsPlain(other) || filepath.Base(other) == runfile.Runtime {
-			continue
-		}
-		o, err := c.open(other)
-		if err != nil {
-			return fmt.Errorf("a file that is loaded with it cannot be read: %w", err)
-		}
-		all = append(all, o)
+	all, err := c.own(loaded)
+	if err != nil {
+		return fmt.Errorf("a file that is loaded with it cannot be read: %w", err)
 	}
 	for _, o := range append(all, b) {
 		o.Among(all)
@@ -312,6 +305,21 @@ func (c *codeSet) judge(path string, loaded []string, returns uint64) error {
 		return errors.New(v.Reason)
 	}
 	return nil
+}
+
+// own opens the files that are the program's, not those of compilers and system.
+func (c *codeSet) own(paths []string) (all []*bounds.Binary, err error) {
+	for _, path := range paths {
+		if bounds.IsPlain(path) || filepath.Base(path) == runfile.Runtime {
+			continue
+		}
+		b, err := c.open(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
 }
 
 // profiled judges calls in the file that m was when it was profiled, if that is still
