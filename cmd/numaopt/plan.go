@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -250,45 +249,57 @@ func refusals(p *profile.Profile) map[int]string {
 // address must stay as it is; nil if it need not.
 type judge func(returns uint64) error
 
-// codeSet is the code of files by their paths; each is read once.
-type codeSet map[string]*bounds.Binary
+// codeSet is files and their code by their paths; each is read once.
+type codeSet struct {
+	files map[string]*symbol.Module
+	code  map[string]*bounds.Binary
+}
 
-func newCodeSet() codeSet { return make(codeSet) }
+func newCodeSet() *codeSet {
+	return &codeSet{map[string]*symbol.Module{}, map[string]*bounds.Binary{}}
+}
 
-// open reads the file at path; loaded are the files that are loaded with it.
-func (c codeSet) open(path string, loaded []string) (*bounds.Binary, error) {
-	if b := c[path]; b != nil {
+func (c *codeSet) file(path string) (*symbol.Module, error) {
+	if m := c.files[path]; m != nil {
+		return m, nil
+	}
+	m, err := symbol.Open(path)
+	if err == nil {
+		c.files[path] = m
+	}
+	return m, err
+}
+
+// open reads the code of the file at path.
+func (c *codeSet) open(path string) (*bounds.Binary, error) {
+	if b := c.code[path]; b != nil {
 		return b, nil
 	}
-	file, err := symbol.Open(path)
+	file, err := c.file(path)
 	if err != nil {
 		return nil, err
 	}
 	b, err := bounds.Open(file)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.code[path] = b
 	}
-	c[path] = b
-	b.Among(sync.OnceValue(func() (all []*bounds.Binary) {
-		for _, other := range loaded {
-			if bounds.IsPlain(other) || filepath.Base(other) == runfile.Runtime {
-				continue
-			}
-			if o, err := c.open(other, loaded); err == nil {
-				all = append(all, o)
-			}
-		}
-		return all
-	}))
-	return b, nil
+	return b, err
 }
 
 // judge says why the loop whose bounds are fetched by the call that returns to an
-// address of the file at path must stay as it is; nil if it need not.
-func (c codeSet) judge(path string, loaded []string, returns uint64) error {
-	b, err := c.open(path, loaded)
+// address of the file at path must stay as it is; nil if it need not. loaded are the
+// files that are loaded with it, any of which may take the place of what it calls.
+func (c *codeSet) judge(path string, loaded []string, returns uint64) error {
+	b, err := c.open(path)
 	if err != nil {
 		return err
+	}
+	all, err := c.own(loaded)
+	if err != nil {
+		return fmt.Errorf("a file that is loaded with it cannot be read: %w", err)
+	}
+	for _, o := range append(all, b) {
+		o.Among(all)
 	}
 	if v := b.Judge(returns); !v.Permutable {
 		return errors.New(v.Reason)
@@ -296,15 +307,30 @@ func (c codeSet) judge(path string, loaded []string, returns uint64) error {
 	return nil
 }
 
+// own opens the files that are the program's, not those of compilers and system.
+func (c *codeSet) own(paths []string) (all []*bounds.Binary, err error) {
+	for _, path := range paths {
+		if bounds.IsPlain(path) || filepath.Base(path) == runfile.Runtime {
+			continue
+		}
+		b, err := c.open(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
 // profiled judges calls in the file that m was when it was profiled, if that is still
 // there, as are those of all.
-func (c codeSet) profiled(m *ident.Module, all []ident.Module) judge {
-	if err := still(m); err != nil {
+func (c *codeSet) profiled(m *ident.Module, all []ident.Module) judge {
+	if err := c.still(m); err != nil {
 		return func(uint64) error { return err }
 	}
 	var loaded []string
 	for i := range all {
-		if still(&all[i]) == nil {
+		if c.still(&all[i]) == nil {
 			loaded = append(loaded, all[i].Path)
 		}
 	}
@@ -312,8 +338,8 @@ func (c codeSet) profiled(m *ident.Module, all []ident.Module) judge {
 }
 
 // still says why a file is not what it was when it was profiled.
-func still(m *ident.Module) error {
-	file, err := symbol.Open(m.Path)
+func (c *codeSet) still(m *ident.Module) error {
+	file, err := c.file(m.Path)
 	switch {
 	case err != nil:
 		return fmt.Errorf("what the code does with the thread number cannot be read: %w", err)

@@ -20,6 +20,7 @@ import (
 	"numaopt/internal/planner"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/programs"
 	"numaopt/internal/symbol"
 )
 
@@ -384,5 +385,30 @@ func TestExplainShares(t *testing.T) {
 		Decisions: []planner.Decision{{Name: "a", Seen: 100, Profiled: 50, Accesses: 160, After: 40, Best: 40}}})
 	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "100.0 % 50.0 % 25.0 % 25.0 %") {
 		t.Errorf("%s", b.String())
+	}
+}
+
+// Files are read once, however many modules have loops, and one that cannot be read is
+// named.
+func TestCodeSet(t *testing.T) {
+	text, err := os.ReadFile(programs.Build(t, "sor", "gcc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, broken := filepath.Join(t.TempDir(), "app"), filepath.Join(t.TempDir(), "libbroken.so")
+	for path, text := range map[string][]byte{app: text, broken: text[:100]} {
+		if err := os.WriteFile(path, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := newCodeSet()
+	if err := set.judge(app, []string{app, broken}, 0); err == nil || !strings.Contains(err.Error(), broken) {
+		t.Errorf("%v does not name %s", err, broken)
+	}
+	if err := os.Remove(app); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := set.file(app); err != nil || set.still(&ident.Module{Path: app, BuildID: m.BuildID()}) != nil {
+		t.Errorf("read again: %v", err)
 	}
 }

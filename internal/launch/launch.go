@@ -63,7 +63,7 @@ type Options struct {
 	Summary string   // path for the runtime's JSON; empty is text on stderr
 	// Permutable says why the loop whose bounds are fetched by the call that returns
 	// to an ELF virtual address of a file must stay as it is; nil if it need not.
-	// loaded are the program and the libraries that it is linked to.
+	// loaded are the files that are loaded with it, but for those of compilers and system.
 	// Without it loops of rebuilt files keep OpenMP's schedule.
 	Permutable func(path string, loaded []string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a

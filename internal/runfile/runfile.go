@@ -20,6 +20,8 @@
 //	summary PATH
 //	affine 0|1
 //	module M BUILDID|- PATH
+//	read BUILDID|- PATH       a file that the loops were judged with; see Run.Read
+//	plain NAME                libm: libm.so, libm.so.6 and so on need not be read
 //	object ID KIND RANK FIRST COUNT MINBYTES MAXBYTES POLICY ARG NAME
 //	frame ID K M LO HI
 //	symbol ID M VADDR BYTES
@@ -204,6 +206,10 @@ type Run struct {
 	Modules []Module
 	Objects []Object
 	Loops   []Loop
+	// Read are the files that the loops were judged with. Where there are any, loops run
+	// as OpenMP makes them once the process has another file, but those of Plain.
+	Read  []Module
+	Plain []string // names of libraries, without .so and what follows
 }
 
 // line makes a text fit to end a line: line breaks become spaces.

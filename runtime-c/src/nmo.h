@@ -212,6 +212,10 @@ struct nmo_run {
     int nonly;
     struct nmo_module *modules;
     int nmodules;
+    struct nmo_module *read; /* files whose code the plan's loops were judged with; none: they were not judged */
+    int nread;
+    const char **plain; /* "libm" of libm.so.6: libraries that need not be read */
+    int nplain;
     struct nmo_object *objects;
     int nobjects;
     struct nmo_loop *loops;
@@ -249,6 +253,7 @@ void nmo_module_after_fork(void);
 void nmo_module_child(void); /* only the forking thread is left: nobody is loading */
 /* Files may have been loaded since: look again now, and soon. */
 extern int nmo_module_pending;
+extern bool nmo_module_watched; /* files may have come unseen, of which permuted loops must know */
 void nmo_module_expect(void); /* the calling thread is about to load files */
 void nmo_module_refresh(void);
 /* The loaded file that contains address, from the last scan; NULL is none. */
@@ -483,6 +488,9 @@ void nmo_affine_other(int schedule); /* hook_affine.c: a loop begins that is not
 void nmo_schedule_init(void);
 /* Module of the run was loaded, or is gone. */
 void nmo_schedule_loaded(int module);
+/* A file came whose code nobody has read: from the next team on loops run as OpenMP
+ * made them, for it may have taken the place of what they were judged with. */
+void nmo_schedule_unread(const char *path);
 void nmo_schedule_child(void); /* after fork */
 void nmo_schedule_gone(int module);
 /* Grows with each loop that is found. A team applies what was found before it
