@@ -201,7 +201,7 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
 /* exec.c: replaces this process by the program under the emulator; returns
  * where the kernel must answer (no such file, ...) or the program must leave
  * the emulator. */
-void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+void nmo_exec_follow(struct policy policy, int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 
 #pragma GCC visibility pop
 

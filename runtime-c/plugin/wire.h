@@ -73,6 +73,10 @@ enum nmo_op {
     NMO_PREFER = 19,
 };
 
+/* Where the emulator starts another program, the calling thread's policy, which Linux
+ * keeps: MODE:NODEMASK, decimal and hexadecimal. */
+#define NMO_POLICY_ENV "NUMAOPT_POLICY"
+
 /* With the mode of NMO_BIND. */
 #define NMO_BIND_OWN 0x10000  /* the program's own call, not the plan's */
 #define NMO_BIND_MOVE 0x20000 /* pages that are elsewhere move */

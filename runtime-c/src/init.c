@@ -98,6 +98,7 @@ static void start(const char *path) {
         nmo_track_init();
     nmo_schedule_init();
     nmo_affine_init();
+    nmo_own_init();
     nmo_module_scan();
     nmo_track_range();
     if ((nmo_track || nmo_run.nobjects) && nmo_live_init())

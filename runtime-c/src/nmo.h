@@ -395,7 +395,7 @@ struct nmo_rank {
     bool pinned; /* by the program */
     bool view_set;
     const char *pinned_by; /* what the program called; NULL once it was reported */
-    int policy;            /* its own, by set_mempolicy with flags; 0: none */
+    int policy;            /* its own, by set_mempolicy or inherited, with flags; 0: none */
     uint64_t policy_nodes; /* ordinals */
     uintptr_t pthread;
     uint64_t view[NMO_MAX_CPUS / 64]; /* the affinity that the program sees */
@@ -405,7 +405,14 @@ extern struct nmo_rank nmo_ranks[NMO_MAX_RANKS];
 /* own.c */
 long nmo_own_call(long number, const long a[6]); /* a system call about memory policy */
 void nmo_own_begin(int rank);                    /* the calling thread has the policy of its rank */
-bool nmo_own_leaves(int rank);                   /* the thread leaves the plan its way: it has no policy of its own */
+/* The policy that the process has had since before it was executed, as numactl sets it;
+ * looked up before anything is placed. Threads without a creator that is known have it. */
+extern int nmo_own_first;
+extern uint64_t nmo_own_first_nodes;
+void nmo_own_init(void);
+bool nmo_own_leaves(int rank); /* the thread leaves the plan its way: it has no policy of its own; -1: no rank yet */
+/* The calling thread's own policy keeps the object: it is said, and counted as met. */
+bool nmo_own_keeps(struct nmo_object *object);
 
 void nmo_thread_init(void);
 int nmo_thread_rank(void); /* of the caller; registers an unknown thread */

@@ -3,6 +3,7 @@
  * machine would. A thread's own policy is remembered: a policy of the plan's on what
  * it allocates would win over it. */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 
 #include "../plugin/wire.h"
@@ -159,14 +160,14 @@ static long emu_move_pages(const long a[6]) {
 }
 
 /* A thread's local policy is what it has without one. */
-static int mode_of(int rank) {
-    int mode = nmo_ranks[rank].policy & ~POL_FLAGS;
+static int mode_of(int policy) {
+    int mode = policy & ~POL_FLAGS;
     return mode == POL_LOCAL ? NMO_MPOL_DEFAULT : mode;
 }
 
 void nmo_own_begin(int rank) {
     if (nmo_run.emulated)
-        nmo_emu(NMO_PREFER, (uintptr_t)mode_of(rank), nmo_ranks[rank].policy_nodes, 0, 0, 0);
+        nmo_emu(NMO_PREFER, (uintptr_t)mode_of(nmo_ranks[rank].policy), nmo_ranks[rank].policy_nodes, 0, 0, 0);
 }
 
 /* The kernel judges the arguments where there is one: nobody asks for the nodes then. */
@@ -194,6 +195,28 @@ long nmo_own_call(long number, const long a[6]) {
     return nmo_sys_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+int nmo_own_first;
+uint64_t nmo_own_first_nodes;
+
+void nmo_own_init(void) {
+    char *rest;
+    const char *handed = nmo_run.emulated ? getenv(NMO_POLICY_ENV) : NULL;
+    if (handed) {
+        nmo_own_first = (int)strtoul(handed, &rest, 10);
+        nmo_own_first_nodes = *rest ? strtoul(rest + 1, NULL, 16) : 0;
+    } else if (!nmo_run.emulated) {
+        nmo_sys_call(SYS_get_mempolicy, (long)&nmo_own_first, 0, 0, 0, 0, 0);
+    }
+}
+
 bool nmo_own_leaves(int rank) {
-    return rank < 0 || !mode_of(rank);
+    return !mode_of(rank < 0 ? nmo_own_first : nmo_ranks[rank].policy);
+}
+
+bool nmo_own_keeps(struct nmo_object *object) {
+    if (nmo_own_leaves(nmo_self.rank1 - 1))
+        return false;
+    nmo_warn("left to the memory policy of the program's thread (set_mempolicy, numactl)", object->name);
+    __atomic_fetch_add(&object->instances, 1, __ATOMIC_RELAXED); /* it was met */
+    return true;
 }

@@ -488,6 +488,8 @@ void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
         nmo_warn("a global of the plan is not in writable memory and is not placed", object->name);
         return;
     }
+    if (nmo_own_keeps(object))
+        return;
     object->placed = nmo_generation;
     object->instances = 1;
     object->pages = s.pages;

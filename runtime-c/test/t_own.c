@@ -116,6 +116,22 @@ static void moves(void) {
     CHECK(nmo_own_call(SYS_move_pages, (long[6]){0, 1, (long)page, 0, (long)status, 0}) == 0 && status[0] == 1, "on %d", status[0]);
 }
 
+/* What was set before this program was executed is its own, too. */
+static void before_exec(void) {
+    struct nmo_object object = {.name = "a"};
+    setenv(NMO_POLICY_ENV, "3:a", 1);
+    nmo_own_init();
+    int rank = nmo_thread_claim(), mine = nmo_self.rank1;
+    CHECK(nmo_ranks[rank].policy == nmo_ranks[mine - 1].policy, "a thread's is its creator's");
+    nmo_self.rank1 = 0;
+    rank = nmo_thread_claim();
+    CHECK(nmo_ranks[rank].policy == INTERLEAVE && nmo_ranks[rank].policy_nodes == 10, "of a thread without one: %d", nmo_ranks[rank].policy);
+    CHECK(!nmo_own_leaves(-1) && nmo_own_keeps(&object) && object.instances == 1, "what is placed at the start");
+    nmo_self.rank1 = mine;
+    CHECK(!nmo_own_keeps(&object), "this thread's is local");
+    nmo_own_first = 0;
+}
+
 static void emulated(void) {
     nmo_run.emulated = true;
     for (int n = 0; n < nmo_run.nnodes; n++)
@@ -123,6 +139,7 @@ static void emulated(void) {
     judged();
     masks();
     moves();
+    before_exec();
     nmo_run.emulated = false;
 }
 
@@ -143,6 +160,9 @@ int main(void) {
     CHECK(set(77, 1) == -EINVAL && !nmo_own_leaves(rank), "a mode that there is not changes nothing");
     CHECK(set(0, 0) == 0 && nmo_own_leaves(rank), "back to the default");
     CHECK(!nmo_own_leaves(child), "the other thread's stays");
+    set(INTERLEAVE, 1);
+    nmo_own_init();
+    CHECK(!nmo_own_leaves(-1), "as the kernel has it: %d", nmo_own_first);
     CHECK(nmo_own_call(SYS_set_mempolicy, (long[6]){1, 8, 65}) == -EFAULT, "the kernel looks first");
     CHECK_END;
 }
