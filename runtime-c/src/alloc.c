@@ -18,9 +18,12 @@ static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nm
         live->object = (uint32_t)(object - nmo_run.objects) + 1;
         live->offset = offset;
         live->generation = nmo_generation;
+        live->other = nmo_place_other(object);
         live->ranges = nmo_place_block(object, live->addr, live->bytes, offset, use == NMO_PLACE_AND_TOUCH);
     }
-    if (nmo_live_add(live)) {
+    bool added = nmo_live_add(live);
+    nmo_place_added(live);
+    if (added) {
         nmo_malloc_watch_free();
         if (kind == NMO_MAPPING)
             nmo_extent_add(live->addr, live->bytes);

@@ -47,6 +47,7 @@ static void in_child(void) {
     nmo_pid = nmo_sys_pid();
     nmo_generation++;
     nmo_module_child();
+    nmo_live_child();
     nmo_thread_child();
     nmo_affine_child();
     nmo_schedule_child();

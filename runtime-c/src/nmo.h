@@ -312,6 +312,7 @@ struct nmo_live {
     uint32_t slot;   /* of (site, rank), see track.c; 0 is none */
     uint32_t ranges; /* of nmo_place_block */
     unsigned generation; /* nmo_generation of the process that placed it */
+    bool other;      /* it was placed when its object's other map was in force */
     uint64_t offset; /* ordinal in an array of instances */
 };
 int nmo_live_init(void);
@@ -322,7 +323,12 @@ bool nmo_live_take(uintptr_t addr, struct nmo_live *out);
 bool nmo_live_known(uintptr_t addr);
 /* Size of the block that begins at addr, 0 if there is none. pre: the caller owns it. */
 uint64_t nmo_live_bytes(uintptr_t addr);
+/* Calls with a copy of each block. Other threads go on: who takes the block of the
+ * call waits for its end, and what is added meanwhile may be left out. call must
+ * neither add nor take blocks, nor wait for another thread. What two threads walk at
+ * once one of them leaves out. */
 void nmo_live_each(void (*call)(const struct nmo_live *live));
+void nmo_live_child(void); /* after fork: nobody walks */
 extern uint64_t nmo_live_count;
 
 /* ---- extent.c: mappings that are objects, by range ------------------------------------ */
@@ -347,6 +353,10 @@ void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint
  * fork is the parent's to read back and to report. */
 void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset);
 void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
+/* Which map is in force for the object; and a block, which the caller owns, was placed
+ * and added: anew if another map has come into force since live->other was asked. */
+bool nmo_place_other(const struct nmo_object *object);
+void nmo_place_added(const struct nmo_live *live);
 /* Moves the objects that have another place for loops as OpenMP made them to it, once;
  * true if there are any. */
 bool nmo_place_otherwise(void);
