@@ -185,14 +185,24 @@ func (r *resolver) tooSmall(o *runfile.Object, e *plan.Entry, place plan.Distrib
 	}
 }
 
-// otherMap is Entry.Otherwise as a page map, which the runtime takes up where a sweep has
-// another length than in the plan; nil where that is none of few runs, as interleaving.
+// mayEnd reports whether the plan's schedules can end while the program runs: those of
+// block-exclusive loops do where a sweep has another length than in the plan. Others stay,
+// and so do the pages where there are any; affine loops Entry.Otherwise has as they are.
+func (r *resolver) mayEnd() bool {
+	sweeps := func(l runfile.Loop) bool { return l.Sweep > 0 }
+	stays := func(l runfile.Loop) bool { return l.Sweep == 0 && l.Schedule != runfile.Affine }
+	return slices.ContainsFunc(r.res.Run.Loops, sweeps) && !slices.ContainsFunc(r.res.Run.Loops, stays)
+}
+
+// otherMap is Entry.Otherwise as a page map, which the runtime takes up where the plan's
+// schedules end. nil where that is interleaving, which is no map of few runs: such an object
+// stays where it is.
 func (r *resolver) otherMap(e *plan.Entry) []runfile.Pages {
 	d, pages := *e.Otherwise, e.Bytes.Pages()
 	if e.Instance != nil {
 		pages *= e.Instance.Count
 	}
-	if d.Policy == plan.Interleave || !d.Places() {
+	if d.Policy == plan.Interleave {
 		return nil
 	}
 	runs := d.Map
@@ -232,7 +242,7 @@ func (r *resolver) object(i int, e *plan.Entry) {
 		return
 	}
 	r.tooSmall(&o, e, place)
-	if e.Otherwise != nil && !r.unscheduled() && slices.ContainsFunc(r.res.Run.Loops, func(l runfile.Loop) bool { return l.Sweep > 0 }) {
+	if e.Otherwise != nil && !r.unscheduled() && r.mayEnd() {
 		o.Otherwise = r.otherMap(e)
 	}
 	r.res.Run.Objects = append(r.res.Run.Objects, o)

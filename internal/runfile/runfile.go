@@ -27,7 +27,7 @@
 //	symbol ID M VADDR BYTES
 //	map ID RUNS
 //	touched ID RUNS
-//	otherwise ID RUNS         the map if a block-exclusive loop's sweep has another length
+//	otherwise ID RUNS         the map once the block-exclusive loops have ended: no others are permuted
 //	loop ID RUNTIME M OFFSET SCHEDULE ARG NAME
 //
 // Numbers are decimal; addresses and node masks are hexadecimal with 0x. The
@@ -135,8 +135,8 @@ type Object struct {
 	// Touched is which pages were seen touched, as runs of Node 1 (touched) and
 	// -1 (not); empty is not known.
 	Touched []Pages
-	// Otherwise is the page map to which it moves where block-exclusive loops turn out to
-	// run as OpenMP made them; empty is none.
+	// Otherwise is the page map to which it moves once a sweep has another length than in the
+	// plan, which ends all block-exclusive loops; empty is none. No other loops are permuted.
 	Otherwise []Pages
 	// Frames names a Heap or Mapping object: Frames[k] are the alternatives for
 	// frame k, 0 is innermost.

@@ -16,6 +16,7 @@ var (
 	parameter    = regexp.MustCompile(`(?i)\bparameter\b`)
 	definition   = regexp.MustCompile(`^\s*\(?\s*(\w+)\s*=\s*(.+?)\s*$`)
 	fortranName  = regexp.MustCompile(`[a-z]\w*`)
+	integer      = regexp.MustCompile(`\b0*(\d+)(?:_\w+)?\b`) // 0100 is a hundred, 100_8 is of kind 8
 )
 
 // allocate is the arrays of the ALLOCATE statement that begins in a line (from 1):
@@ -128,10 +129,12 @@ func parameters(text []string) map[string]int64 {
 	return constants
 }
 
-// evaluate is the value of an expression of integers and named constants.
+// evaluate is the value of an expression of integers and named constants. Literals become
+// Go's; reals and text are none of a bound.
 func evaluate(expression string, constants map[string]int64) (int64, bool) {
-	known := true
-	text := fortranName.ReplaceAllStringFunc(strings.ToLower(expression), func(name string) string {
+	known := !strings.ContainsAny(expression, ".'")
+	literals := integer.ReplaceAllString(strings.ToLower(expression), "$1")
+	text := fortranName.ReplaceAllStringFunc(literals, func(name string) string {
 		n, ok := constants[name]
 		known = known && ok
 		return constant.MakeInt64(n).String()

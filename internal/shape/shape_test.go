@@ -171,6 +171,19 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
+// TestExtent: literals are Fortran's, with kinds and leading zeros; 0 is not known.
+func TestExtent(t *testing.T) {
+	constants := parameters([]string{"integer, parameter :: ik = 8, n = 0100_ik, n2 = 010", "real, parameter :: r = 2.5"})
+	for bounds, want := range map[string]int64{
+		"5": 5, "100_8": 100, "64_ik": 64, "0100": 100, "007_4": 7, "0": 0, "n": 100, "n2": 10, "2*n_8": 0, "2*n+01_ik": 201,
+		"0:n-1": 100, "-1_8:010": 12, "8_8/3_8": 2, "2.0*3": 0, "1.05": 0, "r": 0, "'8'": 0, "2**3": 0, "1d1": 0, "mod(n,3)": 0,
+	} {
+		if got := extent(bounds, constants); got != want {
+			t.Errorf("%s: %d, want %d", bounds, got, want)
+		}
+	}
+}
+
 // TestFit tells variables that one line allocates apart by the size of the object.
 func TestFit(t *testing.T) {
 	of := func(source Source, name string, elem int64, dims ...int64) candidate {

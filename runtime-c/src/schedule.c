@@ -183,7 +183,7 @@ static void end_sweeps(struct nmo_loop *loop, uint64_t instances, const char *mo
     nmo_text_add(&text, " in the plan");
     nmo_warn("a loop runs as OpenMP made it from now on: its sweep is not as long as in the plan (profile this problem size)",
              nmo_text_end(&text));
-    if (nmo_place_otherwise()) /* pages and schedules belong together */
+    if (nmo_place_otherwise()) /* pages and schedules belong together; then there are no others (runfile.go) */
         for (int i = 0; i < nmo_run.nloops; i++)
             if (nmo_run.loops[i].sweep)
                 first_to_end(&nmo_run.loops[i]);
