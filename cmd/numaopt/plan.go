@@ -61,8 +61,10 @@ in a serial loop, node by node and otherwise in each phase of that (block-exclus
 CGO'12 §4.2). It predicts what pages alone change, and pages with schedules;
 --no-schedules leaves it at pages.
 Loops of one parallel region are permuted alike, because a thread may keep data of
-its own from one to the next; --across-barriers says that this program does not, so
-that only loops without a barrier between are.
+its own from one to the next, unless the machine code shows that it does not: the loops
+are in functions of their own that return nothing, and take nothing along.
+--across-barriers says so of a program that does not show it, so that only loops without
+a barrier between are permuted alike; a note says what that would change.
 
 Which thread gets which chunk of a dynamic or guided loop is chance, so no page of
 theirs can be placed. --affine lets each node's threads take the chunks of their own
@@ -122,9 +124,6 @@ one of which most pages have none is warned of.
 			if opt.format == "json" && !opt.advice {
 				return usagef("--format json is for --advice; a plan is YAML")
 			}
-			if opt.barriers {
-				opt.planner.Apart = func(int) bool { return true }
-			}
 			if opt.pageSize != "" {
 				size, err := units.ParseBytes(opt.pageSize)
 				if err == nil {
@@ -178,9 +177,14 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		}
 		opt.planner.Again = append(opt.planner.Again, planner.Further{File: path, Checksum: sum, Profile: again})
 	}
-	opt.planner.Refuse = refusals(p)
+	set := newCodeSet()
+	opt.planner.Refuse = refusals(p, set)
+	tied := opt.apart(p, set)
 	r, err := planner.Build(p, opt.planner)
 	if err != nil {
+		return fmt.Errorf("plan for %s: %w", opt.profile, err)
+	}
+	if err := opt.acrossBarriers(p, r, tied); err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
 	stuck := linked(p)
@@ -225,10 +229,9 @@ const quickRows = 500_000
 // machine code says whether that is bounds of loops alone; and a region of any
 // compiler may depend on its threads otherwise. An empty reason says that somebody
 // looked, and nothing is against it.
-func refusals(p *profile.Profile) map[int]string {
+func refusals(p *profile.Profile, set codeSet) map[int]string {
 	refuse := make(map[int]string)
 	code := make(map[int]judge) // by module
-	set := newCodeSet()
 	for i := range p.Regions {
 		r := &p.Regions[i]
 		if !r.Worksharing() {
@@ -290,6 +293,10 @@ func (c codeSet) judge(path string, loaded []string, returns uint64) error {
 	if err != nil {
 		return err
 	}
+	return judged(b, returns)
+}
+
+func judged(b *bounds.Binary, returns uint64) error {
 	if v := b.Judge(returns); !v.Permutable {
 		return errors.New(v.Reason)
 	}
@@ -299,8 +306,18 @@ func (c codeSet) judge(path string, loaded []string, returns uint64) error {
 // profiled judges calls in the file that m was when it was profiled, if that is still
 // there, as are those of all.
 func (c codeSet) profiled(m *ident.Module, all []ident.Module) judge {
-	if err := still(m); err != nil {
+	b, err := c.unchanged(m, all)
+	if err != nil {
 		return func(uint64) error { return err }
+	}
+	return func(returns uint64) error { return judged(b, returns) }
+}
+
+// unchanged opens the file that m was when it was profiled, if that is still there, as
+// those of all are.
+func (c codeSet) unchanged(m *ident.Module, all []ident.Module) (*bounds.Binary, error) {
+	if err := still(m); err != nil {
+		return nil, err
 	}
 	var loaded []string
 	for i := range all {
@@ -308,7 +325,7 @@ func (c codeSet) profiled(m *ident.Module, all []ident.Module) judge {
 			loaded = append(loaded, all[i].Path)
 		}
 	}
-	return func(returns uint64) error { return c.judge(m.Path, loaded, returns) }
+	return c.open(m.Path, loaded)
 }
 
 // still says why a file is not what it was when it was profiled.
