@@ -134,8 +134,13 @@ func TestPlanSchedules(t *testing.T) {
 	}
 	p2 := twoWays(t)
 	p2.Regions[profiletest.Back].Code = p2.Regions[profiletest.Work].Code
-	if _, out, _ = planCase(t, p2); strings.Contains(out, "loops:") {
+	if _, out, errs = planCase(t, p2); strings.Contains(out, "loops:") {
 		t.Errorf("loops of one region are told apart:\n%s", out)
+	}
+	for _, want := range []string{"plan --across-barriers would leave 0.0 % remote, not 47.1 %", "data of its own", "work.c:20 (work), work.c:30 (back) ("} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("stderr has no %q:\n%s", want, errs)
+		}
 	}
 	if _, out, _ = planCase(t, p2, "--across-barriers"); !strings.Contains(out, "loops:") {
 		t.Errorf("across barriers:\n%s", out)

@@ -50,9 +50,9 @@
 // those that are loaded with it are not known of: the runtime looks for these.
 // A program that writes exactly this formula by hand is taken for a loop, which
 // permutes it like one. Chunked loops (schedule(static, c)) and code that is not
-// optimised (-O0 divides twice) are refused. Whether
-// the threads carry private data from one loop to another on their stacks is not
-// seen here: that is a question to the trace of a run.
+// optimised (-O0 divides twice) are refused. That the threads carry no private data from
+// one loop of a region to another is proven only where the loops are in functions of
+// their own (Carries).
 package bounds
 
 import (
