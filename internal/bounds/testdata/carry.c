@@ -441,6 +441,22 @@ void no_number(void)
     }
 }
 
+static APART void chunked(int k)
+{
+#pragma omp for schedule(static, 4)
+    for (int i = 1; i <= N; i++)
+        a[i] += k;
+}
+
+void no_chunked(void)
+{
+#pragma omp parallel
+    {
+        chunked(1);
+        chunked(2);
+    }
+}
+
 static APART void nested(int k)
 {
     up(k);
@@ -494,7 +510,7 @@ int main(void)
     ok_value(), ok_reference(), ok_wrapped(), ok_local(), ok_aligned();
     no_scalar(), no_after(), no_array(), no_descriptor(), no_escape(), no_heap(), no_return(), no_calls();
     no_threadprivate(), no_single(), no_barrier(), no_store_after(), no_own(), no_two(), no_returned();
-    no_pointer(), no_stack_argument(), no_clear(), no_number(), no_nested(), no_pair();
+    no_pointer(), no_stack_argument(), no_clear(), no_number(), no_chunked(), no_nested(), no_pair();
     if (ticket)
         no_ticket();
     return 0;
