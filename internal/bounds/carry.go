@@ -279,7 +279,7 @@ func isBarrier(s *step) bool {
 	return !isJcc(s.Op) && (s.callee == "GOMP_barrier" || s.callee == "__kmpc_barrier")
 }
 
-// strange says why a step may tell threads apart, or is not understood.
+// strange says why a step may tell threads apart, or is not followed.
 func (f *frame) strange(s *step) string {
 	for _, p := range s.Prefix {
 		if p&^(x86asm.PrefixImplicit|x86asm.PrefixIgnored|x86asm.PrefixInvalid) == x86asm.PrefixLOCK {
@@ -292,8 +292,8 @@ func (f *frame) strange(s *step) string {
 			return "it has an atomic operation, by which threads may draw lots,"
 		}
 	case x86asm.MFENCE, x86asm.RDTSC, x86asm.RDTSCP, x86asm.RDRAND, x86asm.CPUID, x86asm.SYSCALL, x86asm.INT,
-		x86asm.LDMXCSR, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.XRSTOR:
-		return fmt.Sprintf("it has an instruction by which threads may differ (%v)", s.Op)
+		x86asm.LSL, x86asm.LDMXCSR, x86asm.STMXCSR, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.XRSTOR, x86asm.MASKMOVDQU, x86asm.MASKMOVQ:
+		return fmt.Sprintf("it has an instruction that is not followed (%v)", s.Op)
 	}
 	calls := s.Op == x86asm.CALL || s.leaves
 	switch {

@@ -9,8 +9,8 @@ import (
 // pointer is what a register holds, as far as it may point into a frame.
 type pointer struct {
 	level level
-	exact bool // it points to at, in the function's own frame
-	at    slot
+	exact bool  // it points to at, in the function's own frame
+	at    int64 // the distance from the return address
 }
 
 func joined(a, b pointer) pointer {
@@ -24,11 +24,11 @@ func joined(a, b pointer) pointer {
 // written over a place at unknown bounds is not taken off it.
 type carried struct {
 	regs  [16]pointer
-	slots map[slot]level
+	slots map[int64]level
 }
 
 func (st *carried) clone() *carried {
-	c := &carried{regs: st.regs, slots: make(map[slot]level, len(st.slots))}
+	c := &carried{regs: st.regs, slots: make(map[int64]level, len(st.slots))}
 	for k, l := range st.slots {
 		c.slots[k] = l
 	}
@@ -50,11 +50,14 @@ func (st *carried) merge(other *carried) (changed bool) {
 	return changed
 }
 
+// mostSteps bounds how long one function is followed: seconds.
+const mostSteps = 1 << 22
+
 // run follows all paths of the function, as it is called so far, and gives those that it
 // calls what they get.
 func (f *frame) run() {
 	f.in = map[int]*carried{}
-	entry := &carried{slots: map[slot]level{}}
+	entry := &carried{slots: map[int64]level{}}
 	given := f.given[f.code.Lo]
 	for r := range entry.regs {
 		if given>>r&1 != 0 {
@@ -64,7 +67,10 @@ func (f *frame) run() {
 	entry.regs[rsp] = pointer{level: ownFrame, exact: true}
 	f.calls = nil
 	f.send(f.code.at[f.code.Lo], entry)
-	for len(f.queue) > 0 {
+	for steps := 0; len(f.queue) > 0 && f.why == ""; steps++ {
+		if steps > mostSteps {
+			f.object(f.code.Lo, "it has a function that is too large to follow")
+		}
 		i := f.queue[len(f.queue)-1]
 		f.queue = f.queue[:len(f.queue)-1]
 		st := f.in[i].clone()
@@ -113,7 +119,7 @@ func (f *frame) step(st *carried, s *step) {
 // moved is a pointer some bytes on.
 func (p pointer) moved(by int64) pointer {
 	if p.exact {
-		p.at.off += by
+		p.at += by
 	}
 	return p
 }
@@ -202,11 +208,11 @@ func (f *frame) load(st *carried, p pointer, size int64) (l level) {
 	if !p.exact {
 		return f.stored
 	}
-	if p.at.frame == 0 && p.at.off+size > 8 && f.given[f.code.Lo]&stackArgs != 0 {
+	if p.at+size > 8 && f.given[f.code.Lo]&stackArgs != 0 {
 		return callerFrame
 	}
-	for k, x := range st.slots {
-		if k.frame == p.at.frame && k.off < p.at.off+size && p.at.off < k.off+8 {
+	for at, x := range st.slots {
+		if at < p.at+size && p.at < at+8 {
 			l = max(l, x)
 		}
 	}
@@ -254,8 +260,6 @@ func (f *frame) set(st *carried, s *step, i int, p pointer) {
 	case !ok || size < 4: // the rest remains
 	case size == 4:
 		st.regs[n] = pointer{}
-	case n == rsp && !p.exact: // aligned, or of a size that is not known: a new frame
-		st.regs[n] = pointer{level: ownFrame, exact: true, at: slot{frame: s.pc}}
 	default:
 		st.regs[n] = p
 	}

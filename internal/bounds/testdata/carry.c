@@ -1,10 +1,11 @@
 /* Regions whose loops are in functions of their own: in ok_ functions no thread carries
  * data of its own from one to the next, in no_ functions it does, or nobody can tell. */
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define N 1000
+#define N 4000
 #define APART __attribute__((noinline))
 
 static double a[N + 2], b[N + 2], part[N + 2];
@@ -406,12 +407,110 @@ void no_stack_argument(void)
     }
 }
 
+static APART void clear(double *t)
+{
+    memset(t, 0, N * sizeof *t);
+}
+
+void no_clear(void)
+{
+#pragma omp parallel
+    {
+        double t[N + 2];
+        clear(t);
+        up(1);
+        from_array(t);
+    }
+}
+
+static APART void numbered(int k)
+{
+    if (omp_get_thread_num() == 0)
+        one = k;
+#pragma omp for schedule(static)
+    for (int i = 1; i <= N; i++)
+        a[i] += k;
+}
+
+void no_number(void)
+{
+#pragma omp parallel
+    {
+        numbered(1);
+        numbered(2);
+    }
+}
+
+static APART void chunked(int k)
+{
+#pragma omp for schedule(static, 4)
+    for (int i = 1; i <= N; i++)
+        a[i] += k;
+}
+
+void no_chunked(void)
+{
+#pragma omp parallel
+    {
+        chunked(1);
+        chunked(2);
+    }
+}
+
+static APART void nested(int k)
+{
+    up(k);
+#pragma omp for schedule(static)
+    for (int i = 1; i <= N; i++)
+        b[i] += k;
+}
+
+void no_nested(void)
+{
+#pragma omp parallel
+    nested(1);
+}
+
+struct {
+    double *x, *y;
+} pair;
+
+void no_pair(void)
+{
+#pragma omp parallel
+    {
+        double x[N + 2], y[N + 2];
+        pair.x = x;
+        pair.y = y;
+        from_array(pair.x);
+        from_array(pair.y);
+    }
+}
+
+static APART void aligned(int k)
+{
+    _Alignas(64) double t[8];
+    memset(t, k, sizeof t);
+#pragma omp for schedule(static)
+    for (int i = 1; i <= N; i++)
+        b[i] += t[(i * k) & 7];
+}
+
+void ok_aligned(void)
+{
+#pragma omp parallel
+    {
+        aligned(0);
+        down(2);
+    }
+}
+
 int main(void)
 {
-    ok_value(), ok_reference(), ok_wrapped(), ok_local();
+    ok_value(), ok_reference(), ok_wrapped(), ok_local(), ok_aligned();
     no_scalar(), no_after(), no_array(), no_descriptor(), no_escape(), no_heap(), no_return(), no_calls();
     no_threadprivate(), no_single(), no_barrier(), no_store_after(), no_own(), no_two(), no_returned();
-    no_pointer(), no_stack_argument();
+    no_pointer(), no_stack_argument(), no_clear(), no_number(), no_chunked(), no_nested(), no_pair();
     if (ticket)
         no_ticket();
     return 0;
