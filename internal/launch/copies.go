@@ -100,11 +100,22 @@ func (r *resolver) apart(found []runfile.Loop, why []error, leave func(int, erro
 		}
 		for site, i := range at {
 			if other, ok := r.differs(found, at, i, site); ok {
-				leave(i, fmt.Errorf("its code at %#x and that at %#x may be copies of one loop, and do not get the same schedule: profile a run that goes through both, built with -g and not stripped", site.offset, other))
+				leave(i, r.mayDiffer(site, other))
 				again = true
 			}
 		}
 	}
+}
+
+// mayDiffer says that the call at other may begin the loop of site, too.
+func (r *resolver) mayDiffer(site callSite, other uint64) error {
+	m := r.res.Run.Modules[site.module]
+	if file, err := r.files.table.Open(m.Path); err == nil {
+		if _, symbols := file.FunctionAt(site.offset - 1); !symbols {
+			return fmt.Errorf("%s is stripped, so its code at %#x cannot be told from that at %#x, which may be a copy of the loop: run the program as it was built", filepath.Base(m.Path), site.offset, other)
+		}
+	}
+	return fmt.Errorf("its code at %#x and that at %#x may be copies of one loop, and do not get the same schedule: profile a run that goes through both, built with -g", site.offset, other)
 }
 
 // groupLeft reports whether a loop of the group of loop i is left out.

@@ -148,7 +148,10 @@ type resolver struct {
 	// permutable is Options.Permutable; bounds the calls found so far.
 	permutable func(path string, loaded []string, returns uint64) error
 	bounds     map[string]callsOutcome
-	otherwise  int // objects for which Entry.Otherwise is in force
+	// otherwise and untouched count objects for which Entry.Otherwise is in force: those
+	// that it places, and those that it leaves to first touch.
+	otherwise, untouched int
+	itself               map[plan.Module]bool // see isItself
 }
 
 // unscheduled reports whether more of the plan's loops keep OpenMP's schedule here than
@@ -159,9 +162,16 @@ func (r *resolver) unscheduled() bool { return 2*len(r.res.Run.Loops) < len(r.pl
 // the loops do not, or where they do not for that reason.
 func (r *resolver) mismatched() {
 	n := len(r.plan.Loops) - len(r.res.Run.Loops)
+	var suits []string
+	if r.otherwise > 0 {
+		suits = append(suits, fmt.Sprintf("%d of its objects are placed as suits that", r.otherwise))
+	}
+	if r.untouched > 0 {
+		suits = append(suits, fmt.Sprintf("%d are left to first touch, which suits that", r.untouched))
+	}
 	switch {
-	case r.otherwise > 0:
-		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, so %d of its objects are placed as suits that: profile the program as it is run here", n, len(r.plan.Loops), r.otherwise)
+	case len(suits) > 0:
+		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, so %s: profile the program as it is run here", n, len(r.plan.Loops), strings.Join(suits, " and "))
 	case n > 0 && len(r.res.Run.Objects) > 0:
 		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, and the pages are placed for all of them: make a plan without, with numaopt plan --no-schedules", n, len(r.plan.Loops))
 	}
@@ -221,8 +231,8 @@ func (r *resolver) object(i int, e *plan.Entry) {
 	o.Touched = touched(e.Touched)
 	place := e.Place
 	if e.Otherwise != nil && r.unscheduled() {
-		r.otherwise++
 		if place = *e.Otherwise; !place.Places() {
+			r.untouched++
 			r.res.Left++
 			return
 		}
@@ -242,7 +252,11 @@ func (r *resolver) object(i int, e *plan.Entry) {
 		return
 	}
 	r.tooSmall(&o, e, place)
-	if e.Otherwise != nil && !r.unscheduled() && r.mayEnd() {
+	switch {
+	case e.Otherwise == nil:
+	case r.unscheduled():
+		r.otherwise++
+	case r.mayEnd():
 		o.Otherwise = r.otherMap(e)
 	}
 	r.res.Run.Objects = append(r.res.Run.Objects, o)

@@ -148,7 +148,7 @@ func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 		o.Module = r.module(file.Path(), file.BuildID())
 		return false, nil
 	}
-	if how == guessed && carried(l.Module.BuildID) {
+	if how == guessed && carried(l.Module.BuildID) && !r.isItself(l.Module, file) {
 		o.Module, o.Offset = r.module(l.Module.Name, l.Module.BuildID), l.Offset
 		return true, r.verifiedLate(l)
 	}

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +64,7 @@ func TestOtherwise(t *testing.T) {
 	}{
 		{"loops permuted", "4x2", plan.FirstTouch(), runfile.Policy(plan.Pages), ""},
 		{"other nodes", "2x4", &plan.Distribution{Policy: plan.XWise}, runfile.Policy(plan.XWise), "3 of the plan's 3 loops keep OpenMP's schedule, so 1 of its objects are placed as suits that"},
-		{"other nodes, first touch", "2x4", plan.FirstTouch(), "", "placed as suits that"},
+		{"other nodes, first touch", "2x4", plan.FirstTouch(), "", "so 1 are left to first touch"},
 		{"the same place", "2x4", nil, runfile.Policy(plan.Pages), "the pages are placed for all of them"},
 	} {
 		p := loopPlan(t, app, "libomp")
@@ -143,5 +145,28 @@ func TestMayEnd(t *testing.T) {
 		if got := r.mayEnd(); got != c.want {
 			t.Errorf("%+v: %v", c.loops, got)
 		}
+	}
+}
+
+// A loop that only the profiled build has is named, where other parts of the plan show
+// that the program is that one rebuilt under another name.
+func TestRebuiltUnderAnotherName(t *testing.T) {
+	app := sweep(t, "clang -g -O2 -fopenmp")
+	m, err := symbol.Open(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := loopPlan(t, app, "libomp")
+	p.Objects = []plan.Entry{{Name: "u", Kind: "global", Bytes: 65536 * 8, Symbol: "u", Module: plan.Module{Name: "app", BuildID: m.BuildID()},
+		Place: plan.Distribution{Policy: plan.Pages, Map: plan.Runs{{Node: 3, Count: 64}, {Node: 0, Count: 64}}}, Otherwise: &plan.Distribution{Policy: plan.XWise}}}
+	gcc := sweep(t, "gcc -g -O2 -fopenmp")
+	other := filepath.Join(filepath.Dir(app), "other") // beside the profiled one, which is found there
+	if err := os.Rename(gcc, other); err != nil {
+		t.Fatal(err)
+	}
+	res := resolve(t, p, options(t, "4x2", other))
+	got := text(res.Warnings)
+	if len(res.Run.Loops) != 0 || len(res.Run.Objects) != 1 || strings.Count(got, "keeps OpenMP's schedule: other") != 3 || !strings.Contains(got, "1 of its objects are placed as suits that") {
+		t.Errorf("%+v\n%s", res.Run.Loops, got)
 	}
 }

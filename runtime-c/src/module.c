@@ -118,9 +118,18 @@ static void describe(struct nmo_loaded *in, const struct dl_phdr_info *info) {
     }
 }
 
+bool nmo_module_other;
+
+/* A file of the plan's name that is another build than the plan's. */
+static bool is_other(const struct nmo_module *m, const struct nmo_loaded *in, const char *build_id) {
+    return !is_program(m->path) && *m->build_id && *build_id && *in->path &&
+           nmo_mem_equal(base_name(m->path), base_name(in->path)) && !nmo_mem_equal(m->build_id, build_id);
+}
+
 static void resolve_run(struct nmo_loaded *in, const char *build_id) {
     for (int i = 0; i < nmo_run.nmodules; i++) {
         struct nmo_module *m = &nmo_run.modules[i];
+        nmo_module_other = nmo_module_other || is_other(m, in, build_id);
         if (!m->loaded && is_module(m, in, build_id)) {
             m->base = in->base;
             m->loaded = true;

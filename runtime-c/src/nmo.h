@@ -258,6 +258,7 @@ void nmo_module_expect(void); /* the calling thread is about to load files */
 void nmo_module_refresh(void);
 /* The loaded file that contains address, from the last scan; NULL is none. */
 const struct nmo_loaded *nmo_module_of(uintptr_t address);
+extern bool nmo_module_other; /* a file of a name in the plan was loaded, in another build */
 extern uintptr_t nmo_text_lo, nmo_text_hi; /* the runtime's own code */
 
 /* ---- cfi.c, stack.c: call stacks ------------------------------------------------- */

@@ -139,11 +139,12 @@ static void say_left(const struct nmo_loop *loop, const struct nmo_region *regio
     }
     NMO_TEXT(text, 300);
     nmo_text_add(&text, loop->name);
-    if (threads == nmo_run.ncpus && !region->nested) {
+    bool nested = region->nested || region->affine.serial;
+    if (threads == nmo_run.ncpus && !nested) {
         nmo_warn("a loop ran as OpenMP made it: its code was loaded while its team ran", nmo_text_end(&text));
         return;
     }
-    if (region->nested) {
+    if (nested) {
         nmo_warn("a loop ran as OpenMP made it: its team is inside another team", nmo_text_end(&text));
         return;
     }

@@ -192,8 +192,9 @@ void nmo_thread_enter(const struct nmo_region *region) {
 }
 
 void nmo_thread_leave(const struct nmo_region *outer) {
+    bool inside = nmo_self.region.affine.serial; /* a team of one: no region for the emulator */
     nmo_self.region = *outer;
-    if (!nmo_track)
+    if (!nmo_track || inside)
         return;
     nmo_emu(NMO_REGION, outer->fn, 0, outer->instance, outer->row, 0);
     if (outer->site) /* its loop goes on */

@@ -74,6 +74,20 @@ else
     echo "no gfortran: that part is left out"
 fi
 
+# What is not put in force is said: of a file that is not loaded, or in another build; a
+# wrapper has nothing to say of the program that it starts.
+missing() { # missing RUN-FILE PATTERN PROGRAM
+    rm -f summary
+    LD_PRELOAD=$lib NUMAOPT_RUN=$1 $3 > missing.out || fail "$3"
+    grep -q "$2" summary || fail "$3 with $1: no /$2/ in: $(cat summary)"
+}
+not_loaded="of a file that this program did not load, or not in that build: lost"
+{ run_file schedules.gcc gomp 1 "inverse -" | sed 's/^loop/module 1 - gone.so\n&/'; echo "loop 1 gomp 1 0x10 inverse - lost"; } > missing.run
+missing missing.run '"warnings":\["in the plan, but not met in this run of the program: at 1","in the plan, but '"$not_loaded" ./schedules.gcc
+missing missing.run '"warnings":\[\]' /bin/true
+{ run_file libgomp.so.1 gomp "" "" | sed 's/^module 0 - .*/module 0 00aa libgomp.so.1/'; echo "loop 0 gomp 0 0x10 inverse - lost"; } > other.run
+missing other.run "$not_loaded" ./schedules.gcc
+
 # A parallel loop in a serial one, with another region after it: who runs the first
 # of its eight iterations. A started thread has sweeps, and a team, of its own.
 cat > sweep.c <<'C'
