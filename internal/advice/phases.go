@@ -47,6 +47,8 @@ type use struct {
 	accesses float64
 	down     bool    // its threads take descending parts
 	nest     *nest   // the loops of its source; nil if not understood
+	par      *loop   // where nest is nil: the loop that its threads share, if its bounds are known
+	sweeps   []*loop // and those along the other axis, one after the other
 	why      string  // why nest is nil
 	lost     bool    // its source is not there
 	inside   bool    // its directive is in a parallel region that begins before

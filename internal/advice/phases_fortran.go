@@ -147,19 +147,27 @@ func (x *family) skeletonFortran(u *use, m *member) string {
 	if !u.inside {
 		b.add("!$omp parallel private(%s)", strings.Join(own, ", "))
 	}
-	b.open("do %s = 0, numaopt_phases(%s) - 1", names.phase, m.dist())
-	if s >= 0 {
-		b.add("call numaopt_phase(%s, NUMAOPT_%s, %s, 1, %d, %s, %s)", m.dist(), axisName[u.axis], names.phase, m.layout.extent[s], names.ser0, names.ser1)
+	par := side(u.par, u.axis, "last")
+	for _, l := range u.sweepsOf() {
+		begin, end, step := "0", fmt.Sprintf("numaopt_phases(%s) - 1", m.dist()), ""
+		if l != nil && l.Down {
+			begin, end, step = end, begin, ", -1"
+		}
+		b.open("do %s = %s, %s%s", names.phase, begin, end, step)
+		if s >= 0 {
+			ser := side(l, s, "last")
+			b.add("call numaopt_phase(%s, NUMAOPT_%s, %s, %s, %s, %s, %s)", m.dist(), axisName[u.axis], names.phase, ser.lo, ser.hi, names.ser0, names.ser1)
+		}
+		b.partsFortran(names, m.dist(), u.axis, par.lo, par.hi)
+		b.add("! %s, for %s from %s to %s", bodyOf(l), par.index, names.par0, names.par1)
+		if s >= 0 {
+			b.add("! and %s from %s to %s%s", side(l, s, "last").index, names.ser0, names.ser1, way(l))
+		}
+		b.add("%[1]s = %[1]s + 1", names.part)
+		b.close("end do")
+		b.add("!$omp barrier")
+		b.close("end do")
 	}
-	b.partsFortran(names, m.dist(), u.axis, "1", fmt.Sprint(m.layout.extent[u.axis]))
-	b.add("! the body, for indices %s to %s along %s", names.par0, names.par1, axisName[u.axis])
-	if s >= 0 {
-		b.add("! and %s to %s along %s", names.ser0, names.ser1, axisName[s])
-	}
-	b.add("%[1]s = %[1]s + 1", names.part)
-	b.close("end do")
-	b.add("!$omp barrier")
-	b.close("end do")
 	if !u.inside {
 		b.add("!$omp end parallel")
 	}
