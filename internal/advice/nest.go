@@ -165,7 +165,7 @@ func (n *nest) plain(sweeps []*loop) []*loop {
 func (n *nest) constant(l *loop) bool {
 	before := n.file.code[n.par.head:l.head]
 	for _, name := range word.FindAllString(l.Lo+" "+l.Hi, -1) {
-		if regexp.MustCompile(`(?i)\b` + name + `\s*(=[^=]|[-+*/%&|^]=|\+\+|--|\[[^\]]*\]\s*=[^=])|(\+\+|--|&)\s*` + name + `\b|\b` + name + `\s*;`).MatchString(before) {
+		if regexp.MustCompile(`(?i)\b` + name + `\s*(=[^=]|[-+*/%&|^]=|\+\+|--|\[[^\]]*\]\s*=[^=])|(\+\+|--|&)\s*` + name + `\b|\w[\s*]+` + name + `\s*[;,]`).MatchString(before) {
 			return false
 		}
 	}
