@@ -275,7 +275,7 @@ func TestFlat(t *testing.T) {
 	for i := range item.Changes {
 		if c := &item.Changes[i]; strings.Contains(c.Where, "checksum") {
 			c.File, c.From, c.To = x.source, 36, 42
-			c.Text = "const double *b = a_memory;\n" + strings.Replace(c.Text, "/* the sweep of line 38 with the loops around it, for x0 <= i < x1 and y0 <= j < y1 */",
+			c.Text = "const double *b = a_memory;\n" + strings.Replace(c.Text, "/* the sweep of line 39 with the loops around it, for x0 <= i < x1 and y0 <= j < y1 */",
 				"for (long i = x0; i < x1; i++) { if (!phase) row[i] = 0; for (long j = y0; j < y1; j++) row[i] += b[i * a_dist.padded[1] + j]; }", 1)
 		}
 	}

@@ -68,7 +68,7 @@ func (x *family) read(u *use) {
 	u.reach = make([]reach, len(x.members))
 	for i, m := range x.members {
 		if x.serial(u) >= 0 && x.f.stores[[2]int{u.region, m.group}] {
-			u.reach[i] = reach{2, true} // a recurrence that is not seen goes through what is written
+			u.reach[i] = reach{rows: 2, guessed: true, carried: 1} // a recurrence that is not seen goes through what is written
 		}
 	}
 	file, l, why := x.f.parallelLoop(u.region)
@@ -185,6 +185,9 @@ func (n *nest) serialLoops(indices []string, axis string) (found []*loop, whole 
 			found = append(found, l)
 		}
 	}
+	if why := n.wholeLines(found); why != "" {
+		return found, true, why + ": phases cannot cut them, and it goes through the blocks of all nodes"
+	}
 	switch len(found) {
 	case 0:
 		return nil, false, fmt.Sprintf("the text of the loop has no loop along %s: it is in a function that it calls, or subscripts are not plain", axis)
@@ -276,6 +279,9 @@ func (x *family) reaches(u *use, n *nest, axis int) {
 		}
 		if known {
 			u.reach[i] = reach{rows: high - low}
+			if n.file.assigns(code, m.name) {
+				u.reach[i].carried = max(high, -low)
+			}
 		}
 	}
 }

@@ -60,6 +60,7 @@ type use struct {
 type reach struct {
 	rows    int
 	guessed bool
+	carried int // the most on one side, of what it writes itself, too: a dependence
 }
 
 // axisOf is the axis along which a loop divides an array, -1 where it does not.
@@ -397,6 +398,9 @@ func viewName(u *use) string {
 	name := strings.ToLower(axisName[u.axis]) + "-wise"
 	if u.down {
 		name += ", descending"
+	}
+	if u.whole {
+		name += ", stays as it is"
 	}
 	return name
 }

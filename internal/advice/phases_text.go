@@ -22,6 +22,10 @@ func (m *member) memory() string { return m.name + "_memory" }
 func (x *family) describe(item *Item) {
 	x.declare(item)
 	for _, u := range x.loops {
+		if u.whole {
+			item.Notes = append(item.Notes, fmt.Sprintf("%s stays as it is: %s.", x.f.region(u.region), u.why))
+			continue
+		}
 		item.Changes = append(item.Changes, x.loopText(u))
 		if u.why != "" {
 			item.Notes = append(item.Notes, fmt.Sprintf("%s: %s. %s", x.f.region(u.region), u.why, u.toFill()))
@@ -86,7 +90,7 @@ func (x *family) respect(u *use) string {
 	}
 	ser, rows, guessed := u.nest.ser, 0, false
 	for _, r := range u.reach {
-		rows, guessed = max(rows, r.rows), guessed || r.guessed
+		rows, guessed = max(rows, r.carried), guessed || r.guessed && r.carried > 0
 	}
 	way, order := "ascending", "from the first to the last"
 	if ser.Down {

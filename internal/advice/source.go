@@ -429,12 +429,15 @@ var (
 
 // calls is the functions that the text of l calls, without those of noCall; of
 // Fortran the subroutines, as a function looks like an array.
-func (f *file) calls(l *loop) (names []string) {
+func (f *file) calls(l *loop) []string { return f.callsIn(f.code[l.start:l.end]) }
+
+// callsIn is the same of a part of the code.
+func (f *file) callsIn(code string) (names []string) {
 	is := callC
 	if f.language == Fortran {
 		is = callFortran
 	}
-	for _, m := range is.FindAllStringSubmatch(f.code[l.start:l.end], -1) {
+	for _, m := range is.FindAllStringSubmatch(code, -1) {
 		if name := m[1]; !noCall.MatchString(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
