@@ -279,7 +279,8 @@ func (x *family) reaches(u *use, n *nest, axis int) {
 		}
 		if known {
 			u.reach[i] = reach{rows: high - low}
-			if n.file.assigns(code, m.name) {
+			// Stores through a pointer or to a member are seen in the profile only.
+			if x.f.stores[[2]int{u.region, m.group}] || n.file.assigns(code, m.name) {
 				u.reach[i].carried = max(high, -low)
 			}
 		}
