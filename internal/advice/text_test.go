@@ -193,3 +193,32 @@ func TestSkeletonBounds(t *testing.T) {
 		}
 	}
 }
+
+// The declarations of a Fortran program without a module are its own.
+func TestModuleOf(t *testing.T) {
+	for code, want := range map[string]string{
+		"module fields\nend module\n":                                 "in a module of a.f90, as fields",
+		"! module no\nprogram p\ncontains\nmodule procedure q\nend\n": "a.f90 has no module: among the declarations of program p, ",
+		"subroutine s\nend\n":                                         "a.f90 has no module: in a new one that its loops use",
+	} {
+		f := &finder{files: make(map[string]*file)}
+		f.opt.Read = func(string) []byte { return []byte(code) }
+		if got := f.moduleOf("a.f90"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+}
+
+// The second loop of a line is replaced in it.
+func TestSharedLine(t *testing.T) {
+	f := parse("a.f90", "!$omp parallel do\ndo k = 1, n\n  do m = 1, 5; do j = 2, n; do i = 1, n\n    a(i, j, k) = m\n  end do; end do; end do\nend do\n")
+	n := &nest{file: f, par: f.loops[0], ser: f.loops[2], team: true}
+	if why := n.perfect(); why != "" {
+		t.Error(why)
+	}
+	m := &member{name: "a", layout: newLayout([]int64{9, 9, 9}, 8, []int{1, 2}, 4)}
+	text := (&family{axes: []int{1, 2}}).loopFortran(&use{axis: 1, nest: n}, m)
+	if want := "do m = 1, 5; do j = j0, j1\n        do i = 1, n\n          a(i, j, k) = m\n        end do; end do; end do\n"; !strings.Contains(text, want) {
+		t.Errorf("%s", text)
+	}
+}
