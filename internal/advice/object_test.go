@@ -163,3 +163,13 @@ func TestSeveral(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 }
+
+// An option names one object.
+func TestShapeOption(t *testing.T) {
+	f := &finder{groups: []access.Group{{Name: "a.f90:7 (p)"}, {Name: "a.f90:7 (p) #2"}, {Name: "u in a.f90"}}}
+	for g, want := range []string{"'a.f90:7 (p)=N1,N2,…:BYTES'", "'a.f90:7 (p) #2=N1,N2,…:BYTES'", "u=N1,N2,…:BYTES"} {
+		if got := f.shapeOption(g); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -384,7 +384,7 @@ func (x *family) item(item Item) Item {
 	item.Why = x.why(wants)
 	for _, m := range x.members {
 		if m.shape.Source != shape.Declared {
-			item.Notes = append(item.Notes, fmt.Sprintf("The array behind %s is taken to be %v (%s); --shape %s=N1,N2,…:BYTES says it.", f.groups[m.group].Name, m.shape, m.shape.Source, strings.Fields(f.groups[m.group].Name)[0]))
+			item.Notes = append(item.Notes, fmt.Sprintf("The array behind %s is taken to be %v (%s); --shape %s says it.", f.groups[m.group].Name, m.shape, m.shape.Source, f.shapeOption(m.group)))
 		}
 	}
 	for _, u := range x.loops {
