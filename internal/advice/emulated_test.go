@@ -137,6 +137,16 @@ func (a *Advice) only(t *testing.T, kind Kind) *Item {
 	return &a.Items[0]
 }
 
+// of is the item of a kind.
+func (a *Advice) of(t *testing.T, kind Kind) *Item {
+	t.Helper()
+	i := slices.IndexFunc(a.Items, func(x Item) bool { return x.Kind == kind })
+	if i < 0 {
+		t.Fatalf("no item %s:\n%s", kind, printed(t, a))
+	}
+	return &a.Items[i]
+}
+
 func printed(t *testing.T, a *Advice) string {
 	t.Helper()
 	var b strings.Builder
@@ -384,5 +394,24 @@ func TestInitialise(t *testing.T) {
 	t.Logf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
 	if math.Abs(counted-item.Remote) > 3 || a.Automatic < 50 {
 		t.Errorf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
+	}
+}
+
+// Copies of a local variable compile, and what they cost is in the prediction.
+func TestReplicate(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		t.Run(compiler, func(t *testing.T) {
+			x := program{compiler: compiler, source: filepath.Join("testdata", "local.c"), machine: "4x2"}
+			x.source, _ = filepath.Abs(x.source)
+			p, out := x.emulate(t)
+			_, a := advise(t, p)
+			item := a.of(t, Replicate)
+			for i := range item.Changes {
+				if c := &item.Changes[i]; c.Where == "once it is filled" {
+					c.File, c.From = x.source, 16
+				}
+			}
+			x.keeps(t, a, item, out)
+		})
 	}
 }
