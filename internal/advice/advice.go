@@ -59,6 +59,7 @@ type Kind string
 const (
 	Phases     Kind = "block-exclusive" // loops go through blocks in phases, CGO'12 fig. 13(c)
 	Pad        Kind = "pad"             // rows and the nodes' parts of them become whole pages
+	Owner      Kind = "owner"           // parts as they are, each by the threads of the node that holds it
 	Schedule   Kind = "schedule"        // another schedule, CGO'12 fig. 14(c)
 	Replicate  Kind = "replicate"       // a copy a node
 	Separate   Kind = "separate"        // objects that share pages

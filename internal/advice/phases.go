@@ -370,7 +370,10 @@ func (x *family) item(item Item) Item {
 	f := x.f
 	item.Kind = Phases
 	if len(x.axes) == 1 {
-		item.Kind = Pad
+		item.Kind = Owner
+		if slices.ContainsFunc(x.members, func(m *member) bool { return m.padded }) {
+			item.Kind = Pad
+		}
 	}
 	wants := make([][]string, 3)
 	for _, u := range x.loops {
@@ -405,6 +408,18 @@ func viewName(u *use) string {
 	return name
 }
 
+// whyParts says what becomes of parts along one axis that are no whole pages.
+func (x *family) whyParts() string {
+	padded, loss := false, 0.0
+	for _, m := range x.members {
+		padded, loss = padded || m.padded, max(loss, m.loss)
+	}
+	if padded {
+		return "in parts that are no whole pages, so that nodes share those at the borders: rows become longer, and the parts whole pages."
+	}
+	return fmt.Sprintf("and not always in the same parts. Along one distribution, each page goes to the node that owns most of it, and each thread takes the iterations whose elements its node owns. Rows stay as long as they are, so that nodes share the pages at the borders of their parts: up to %s of these accesses stay remote there.", units.FormatPercent(100*loss))
+}
+
 // why is the conflict in a sentence.
 func (x *family) why(wants [][]string) string {
 	var list []string
@@ -422,7 +437,7 @@ func (x *family) why(wants [][]string) string {
 		verb = "are"
 	}
 	if len(x.axes) == 1 {
-		return fmt.Sprintf("%s %s used %s, in parts that are no whole pages, so that nodes share those at the borders.", strings.Join(names, ", "), verb, list[0])
+		return fmt.Sprintf("%s %s used %s, %s", strings.Join(names, ", "), verb, list[0], x.whyParts())
 	}
 	return fmt.Sprintf("%s %s used %s: no placement serves both. In blocks of which every node owns one in each row and column of blocks, gone through in %d phases, every loop finds its data at home (CGO'12 §4.1, fig. 13(c)).",
 		strings.Join(names, ", "), verb, strings.Join(list, ", but "), x.f.n)

@@ -36,6 +36,7 @@ func title(x Item) string {
 	what := map[Kind]string{
 		Phases:     "Block-exclusive blocks and phases for ",
 		Pad:        "Rows of whole pages for ",
+		Owner:      "Each node works on its own part of ",
 		Schedule:   "Another schedule for ",
 		Replicate:  "A copy a node of ",
 		Separate:   "Separate ",
