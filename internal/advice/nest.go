@@ -48,7 +48,7 @@ func (f *finder) parallelLoop(i int) (x *file, l *loop, why string) {
 		return nil, nil, fmt.Sprintf("%s cannot be read, or is in no language that is understood here", r.File)
 	}
 	if l = x.at(r.Line); l == nil {
-		switch list := x.region(r.Line); len(list) {
+		switch list := f.loopsIn(i, x); len(list) {
 		case 0:
 			return x, nil, fmt.Sprintf("no loop with a directive is found at line %d: the file may have changed", r.Line)
 		case 1:

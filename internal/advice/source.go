@@ -105,7 +105,7 @@ func (f *file) at(line int) (best *loop) {
 }
 
 // region is the parallel loops within the parallel region whose directive is at a
-// line, or whose block begins there; they share one call for the thread's number in
+// line, or whose block or procedure begins there; they share one call for the thread's number in
 // gcc's code.
 func (f *file) region(line int) (list []*loop) {
 	from := f.lines[max(0, min(line, len(f.lines))-1)]
@@ -121,6 +121,9 @@ func (f *file) region(line int) (list []*loop) {
 // regionEnd is where the block that begins in the line at from, or the next, ends.
 func (f *file) regionEnd(from int) int {
 	if f.language == Fortran {
+		if next := lineEnd(f.code, from, false); procedure.MatchString(f.code[from:next]) {
+			return f.unitEnd(next)
+		}
 		if i := endParallel.FindStringIndex(f.text[from:]); i != nil {
 			return from + i[0]
 		}
@@ -132,6 +135,9 @@ func (f *file) regionEnd(from int) int {
 	}
 	return matching(f.code, from+open) + 1
 }
+
+// procedure is a line that begins one: loops in it that belong to a region outside.
+var procedure = regexp.MustCompile(`(?i)^[ \t]*(?:\w+[ \t]+)*(?:subroutine|function|program)\b`)
 
 var endParallel = regexp.MustCompile(`(?i)!\$omp\s+end\s+parallel\s*\n`)
 
