@@ -48,7 +48,7 @@ func (f *finder) blockwise() (items []Item, notes []string) {
 				loop, name, f.n-1, f.n, 100*s.remote/f.known)
 			switch {
 			case !wide:
-				text += " Each of its lines is fetched about once, so that none of the changes known here helps; fewer transpositions would."
+				text += " Each of its lines is fetched about once, so that none of the changes known here helps."
 			case n == nil:
 				text += fmt.Sprintf(" It fetches each cache line %.0f times. If it is a transposition, it would fetch each once in strips of a line (%d bytes) of its parallel loop, innermost, and %.1f points would be left; that is not printed: %s.",
 					s.count/s.once, f.line(), 100*s.remote*s.after/s.count/f.known, why)
@@ -151,6 +151,9 @@ func (n *nest) strips(name string) string {
 			}
 		}
 	}
+	if s := n.indirect(name); s != "" {
+		return fmt.Sprintf("its index %s is read from memory, so which lines an iteration needs follows from the data, not from the loop", s)
+	}
 	if !along {
 		return fmt.Sprintf("%s does not run along the fastest subscript of %s", n.par.Var, name)
 	}
@@ -180,6 +183,21 @@ func (n *nest) strips(name string) string {
 	}
 	if name := carried(body); name != "" {
 		return fmt.Sprintf("its body may carry %s from one iteration to the next", name)
+	}
+	return ""
+}
+
+// indirect is a subscript of array name that has an element of another in it; "" if there
+// is none.
+func (n *nest) indirect(name string) string {
+	element := regexp.MustCompile(`\w\s*\[`)
+	if n.file.language == Fortran {
+		element = regexp.MustCompile(`\w\s*\(`)
+	}
+	for _, s := range slices.Concat(n.file.subscripts(n.file.code[n.par.start:n.par.end], name)...) {
+		if element.MatchString(s) {
+			return s
+		}
 	}
 	return ""
 }
