@@ -155,6 +155,8 @@ type finder struct {
 	// far is by group the remote accesses; taken the groups that an item is about.
 	far   []float64
 	taken []bool
+	// follows tells which groups are in an item's distribution, so that their loops change.
+	follows map[int]bool
 	// stores tells whether a region writes to a group.
 	stores map[[2]int]bool
 	files  map[string]*file
@@ -168,7 +170,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	if a.Automatic < opt.MinSave {
 		return a, nil
 	}
-	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file), unmerged: make(map[int]bool)}
+	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file), unmerged: make(map[int]bool), follows: make(map[int]bool)}
 	f.known, f.remote = float64(r.After.Known), float64(r.After.Remote)
 	f.groups, f.of = access.Groups(p)
 	items, err := f.schedules()

@@ -151,7 +151,7 @@ func (f *finder) phases() (items []Item) {
 			continue
 		}
 		for _, m := range x.members {
-			f.taken[m.group] = true
+			f.taken[m.group], f.follows[m.group] = true, true
 		}
 		items = append(items, x.item(item))
 	}
