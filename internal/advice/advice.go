@@ -14,11 +14,12 @@
 //
 // # Method
 //
-// What the plan leaves remote is looked at from six sides. Loops that the binary
+// What the plan leaves remote is looked at from seven sides. Loops that the binary
 // does not let be permuted are planned again as if it did. Arrays that loops divide
 // along different axes are made block-exclusive, and the loops go through them in
 // phases (CGO'12 §4.1, §5, fig. 13); those that are divided along an axis whose parts
-// are no whole pages are padded. Objects that are only read after the program's
+// are no whole pages are padded. Where a loop uses fewer rows each time, its iterations
+// go to who holds the rows. Objects that are only read after the program's
 // start, by all nodes alike, get a copy a node. Objects that share a page are
 // separated. What the main thread fills, and no plan can place, is to be filled by
 // the threads that use it. Transpositions go line by line.
@@ -35,7 +36,7 @@
 // Dependences are known only as far as subscripts and the direction of loops show
 // them (loops whose subscripts show one between threads keep their schedules); what the reader must check is said with each change. Headers of loops are
 // read by a recogniser of the plain forms; where it fails the names are made up, and
-// the item says so. That phases cost a barrier each, and that data which another node
+// the item says so; a bound that is not known is printed as what no compiler takes. That phases cost a barrier each, and that data which another node
 // wrote last comes from its cache, is not counted.
 package advice
 
@@ -181,7 +182,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	f.taken = make([]bool, len(f.groups))
 	f.count()
 	f.want = classify.FindPatterns(f.heaviest(), f.groups, f.of, opt.Shapes)
-	for _, find := range []func() []Item{f.phases, f.replicate, f.initialise, f.separate} {
+	for _, find := range []func() []Item{f.phases, f.owners, f.replicate, f.initialise, f.separate} {
 		items = append(items, find()...)
 	}
 	across, notes := f.blockwise()

@@ -415,3 +415,20 @@ func TestReplicate(t *testing.T) {
 		})
 	}
 }
+
+// Elimination by who holds a row counts what was predicted.
+func TestOwners(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		t.Run(compiler, func(t *testing.T) {
+			x := program{compiler: compiler, source: filepath.Join("testdata", "eliminate.c"), machine: "4x2"}
+			x.source, _ = filepath.Abs(x.source)
+			p, out := x.emulate(t)
+			_, a := advise(t, p)
+			item := a.only(t, Owner)
+			x.keeps(t, a, item, out)
+			if item.Remote > 6 || a.Automatic < 9 {
+				t.Errorf("%.1f %% -> %.1f %%", a.Automatic, item.Remote)
+			}
+		})
+	}
+}
