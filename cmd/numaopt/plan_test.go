@@ -156,7 +156,7 @@ func TestPlanAdvice(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "The plan alone leaves 48.3 %") || !strings.Contains(out, "A copy a node of table") || strings.Contains(out, "numaopt-plan") {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
 	}
-	for _, want := range []string{"with the source changed as plan --advice prints: 3.3 % predicted\n", "change of the source  remote  saves  for", "replicate"} {
+	for _, want := range []string{"with the source changed as plan --advice prints: 6.4 % predicted\n", "change of the source  remote  saves  for", "replicate"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("stderr has no %q:\n%s", want, errs)
 		}
@@ -172,13 +172,13 @@ func TestPlanAdvice(t *testing.T) {
 		Advice    []struct{ Kind string }
 		Notes     []string
 	}
-	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Automatic < 48 || a.Source > 4 || len(a.Advice) != 1 || a.Advice[0].Kind != "replicate" || a.Notes == nil {
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Automatic < 48 || a.Source > 7 || len(a.Advice) != 1 || a.Advice[0].Kind != "replicate" || a.Notes == nil {
 		t.Errorf("%v, %+v in\n%s", err, a, out)
 	}
 	if _, err := plan.ReadFile(file); err != nil {
 		t.Error(err)
 	}
-	if _, out, _ = planCase(t, serialInit(), "--advice"); !strings.HasPrefix(out, "No change of the source would save a point beyond the plan") {
+	if _, out, _ = planCase(t, serialInit(), "--advice"); !strings.HasPrefix(out, "No change of the source that is known here would save a point beyond the plan") {
 		t.Errorf("a program that a plan serves:\n%s", out)
 	}
 	for _, args := range [][]string{{"--format", "json"}, {"--advice", "--format", "xml"}, {"--shape", "nobody=3:8"}, {"--shape", "table"}} {
