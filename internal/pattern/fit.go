@@ -52,7 +52,7 @@ func (t *table) fitParts(period int64) *fit {
 	}
 	sums := t.fold(period, bins)
 	best := t.cut(period, bins, sums, 0)
-	if period == t.size || t.good(best) || best.skill < worthSkill {
+	if t.good(best) || best.skill < worthSkill {
 		return best
 	}
 	for _, shift := range t.shifts(bins, sums) {
