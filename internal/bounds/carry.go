@@ -279,6 +279,14 @@ func isBarrier(s *step) bool {
 	return !isJcc(s.Op) && (s.callee == "GOMP_barrier" || s.callee == "__kmpc_barrier")
 }
 
+// unfollowed is instructions by which threads may differ or carry something along, and
+// such as change the stack in ways of their own.
+var unfollowed = []x86asm.Op{
+	x86asm.MFENCE, x86asm.RDTSC, x86asm.RDTSCP, x86asm.RDRAND, x86asm.CPUID, x86asm.SYSCALL, x86asm.INT, x86asm.LSL,
+	x86asm.LDMXCSR, x86asm.STMXCSR, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.XRSTOR,
+	x86asm.MASKMOVDQU, x86asm.MASKMOVQ, x86asm.ENTER, x86asm.PUSHF, x86asm.PUSHFQ, x86asm.POPF, x86asm.POPFQ,
+}
+
 // strange says why a step may tell threads apart, or is not followed.
 func (f *frame) strange(s *step) string {
 	for _, p := range s.Prefix {
@@ -286,13 +294,10 @@ func (f *frame) strange(s *step) string {
 			return "it has an atomic operation, by which threads may draw lots,"
 		}
 	}
-	switch s.Op {
-	case x86asm.XCHG:
-		if !isReg(s.Args[0]) || !isReg(s.Args[1]) {
-			return "it has an atomic operation, by which threads may draw lots,"
-		}
-	case x86asm.MFENCE, x86asm.RDTSC, x86asm.RDTSCP, x86asm.RDRAND, x86asm.CPUID, x86asm.SYSCALL, x86asm.INT,
-		x86asm.LSL, x86asm.LDMXCSR, x86asm.STMXCSR, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.XRSTOR, x86asm.MASKMOVDQU, x86asm.MASKMOVQ:
+	switch {
+	case s.Op == x86asm.XCHG && !(isReg(s.Args[0]) && isReg(s.Args[1])):
+		return "it has an atomic operation, by which threads may draw lots,"
+	case slices.Contains(unfollowed, s.Op), s.Op == x86asm.POP && !isReg(s.Args[0]):
 		return fmt.Sprintf("it has an instruction that is not followed (%v)", s.Op)
 	}
 	calls := s.Op == x86asm.CALL || s.leaves
