@@ -29,6 +29,11 @@ void g(int n) {
   for (int i = 0; i < n; i++)
     a[i] = 1;
 }
+static inline void h(int n) {
+#pragma omp for
+  for (int i = 0; i < n; i++)
+    c[i] = 1;
+}
 `
 	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
 	r := &p.Regions[profiletest.Work]
@@ -42,6 +47,7 @@ void g(int n) {
 		{2, "libgomp", nil, []int{5, 8, 11}},
 		{2, "libgomp", []int{2, 5, 9}, []int{5, 8}},
 		{2, "libgomp", []int{2, 5}, nil},
+		{2, "libgomp", []int{2, 5, 22}, []int{5, 22}}, // inlined
 		{7, "libgomp", nil, nil},
 		{16, "libgomp", nil, nil},
 		{2, "libomp", nil, nil},
@@ -60,6 +66,21 @@ void g(int n) {
 		}
 		if got := Merged(p, func(string) []byte { return nil }, code); len(got) > 0 {
 			t.Errorf("without the source: %v", got)
+		}
+	}
+}
+
+// A region that is named by the line of a procedure is of that procedure's loops.
+func TestRegionOfProcedure(t *testing.T) {
+	const text = "subroutine up(n)\n!$omp do\ndo i = 1, n\na(i) = 1\nend do\nend subroutine\nsubroutine down(n)\n!$omp do\ndo i = n, 1, -1\na(i) = 1\nend do\n!$omp do\ndo i = 1, n\nb(i) = 1\nend do\nend\n!$omp parallel\n!$omp do\ndo i = 1, n\na(i) = 1\nend do\n!$omp end parallel\n"
+	f := parse("a.f90", text)
+	for line, want := range map[int][]int{1: {3}, 7: {9, 13}, 17: {19}} {
+		var got []int
+		for _, l := range f.region(line) {
+			got = append(got, l.Line)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("line %d: %v, want %v", line, got, want)
 		}
 	}
 }

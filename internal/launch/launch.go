@@ -63,7 +63,7 @@ type Options struct {
 	Summary string   // path for the runtime's JSON; empty is text on stderr
 	// Permutable says why the loop whose bounds are fetched by the call that returns
 	// to an ELF virtual address of a file must stay as it is; nil if it need not.
-	// loaded are the program and the libraries that it is linked to.
+	// loaded are the files that are loaded with it, but for those of compilers and system.
 	// Without it loops of rebuilt files keep OpenMP's schedule.
 	Permutable func(path string, loaded []string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a
@@ -195,14 +195,24 @@ func (r *resolver) tooSmall(o *runfile.Object, e *plan.Entry, place plan.Distrib
 	}
 }
 
-// otherMap is Entry.Otherwise as a page map, which the runtime takes up where a sweep has
-// another length than in the plan; nil where that is none of few runs, as interleaving.
+// mayEnd reports whether the plan's schedules can end while the program runs: those of
+// block-exclusive loops do where a sweep has another length than in the plan. Others stay,
+// and so do the pages where there are any; affine loops Entry.Otherwise has as they are.
+func (r *resolver) mayEnd() bool {
+	sweeps := func(l runfile.Loop) bool { return l.Sweep > 0 }
+	stays := func(l runfile.Loop) bool { return l.Sweep == 0 && l.Schedule != runfile.Affine }
+	return slices.ContainsFunc(r.res.Run.Loops, sweeps) && !slices.ContainsFunc(r.res.Run.Loops, stays)
+}
+
+// otherMap is Entry.Otherwise as a page map, which the runtime takes up where the plan's
+// schedules end. nil where that is interleaving, which is no map of few runs: such an object
+// stays where it is.
 func (r *resolver) otherMap(e *plan.Entry) []runfile.Pages {
 	d, pages := *e.Otherwise, e.Bytes.Pages()
 	if e.Instance != nil {
 		pages *= e.Instance.Count
 	}
-	if d.Policy == plan.Interleave || !d.Places() {
+	if d.Policy == plan.Interleave {
 		return nil
 	}
 	runs := d.Map
@@ -246,7 +256,7 @@ func (r *resolver) object(i int, e *plan.Entry) {
 	case e.Otherwise == nil:
 	case r.unscheduled():
 		r.otherwise++
-	case slices.ContainsFunc(r.res.Run.Loops, func(l runfile.Loop) bool { return l.Sweep > 0 }):
+	case r.mayEnd():
 		o.Otherwise = r.otherMap(e)
 	}
 	r.res.Run.Objects = append(r.res.Run.Objects, o)

@@ -19,7 +19,7 @@ static void close_window(bool only) {
 }
 
 static bool wanted(void) {
-    if (NMO_UNLIKELY(nmo_module_pending))
+    if (NMO_UNLIKELY(nmo_module_pending || nmo_module_watched))
         nmo_module_refresh();
     return nmo_ready() && (nmo_track || nmo_mark_regions || nmo_run.nloops || nmo_run.affine);
 }

@@ -40,8 +40,8 @@ int nmo_thread_claim(void) {
     r->pinned = creator && creator->pinned; /* Linux: a thread inherits its creator's mask */
     r->pinned_by = NULL;
     r->view_set = creator && creator->view_set;
-    r->policy = creator ? creator->policy : 0; /* inherited as well */
-    r->policy_nodes = creator ? creator->policy_nodes : 0;
+    r->policy = creator ? creator->policy : nmo_own_first; /* inherited as well */
+    r->policy_nodes = creator ? creator->policy_nodes : nmo_own_first_nodes;
     for (size_t i = 0; r->view_set && i < nmo_view_bytes / 8; i++)
         r->view[i] = creator->view[i];
     if (r->pinned)
@@ -228,6 +228,8 @@ void nmo_thread_child(void) {
     nmo_self.rank1 = rank + 1;
     nmo_ranks[rank].tid = nmo_sys_tid();
     nmo_ranks[rank].pthread = (uintptr_t)pthread_self();
+    nmo_ranks[rank].policy = mine.policy;
+    nmo_ranks[rank].policy_nodes = mine.policy_nodes;
     nmo_ranks[rank].view_set = mine.view_set;
     for (size_t i = 0; mine.view_set && i < nmo_view_bytes / 8; i++)
         nmo_ranks[rank].view[i] = mine.view[i];
