@@ -44,7 +44,7 @@ type Kind string
 
 // The kinds. Those up to BlockExclusive divide the object.
 const (
-	XWise          Kind = "x-wise"          // one contiguous part for each node, in their order
+	XWise          Kind = "x-wise"          // one contiguous part for each node, in their order; one may be at both ends
 	YWise          Kind = "y-wise"          // the same in every row
 	ZWise          Kind = "z-wise"          // the same in every row of the next dimension
 	BlockCyclic    Kind = "block-cyclic"    // the same in every period of another size
