@@ -37,3 +37,14 @@ func TestWholeLinesOfCalls(t *testing.T) {
 		}
 	}
 }
+
+// Phases cut a loop whose bounds are the same in all loops around it.
+func TestPerfectBounds(t *testing.T) {
+	for bounds, want := range map[string]string{"j = 1; j < n": "", "j = k; j < n": "the bounds of line 4 depend on k", "j = 0; j < i": "the bounds of line 4 depend on i"} {
+		f := parse("a.c", "#pragma omp parallel for\nfor (k = 0; k < n; k++)\nfor (i = 0; i < n; i++)\nfor ("+bounds+"; j++)\na[k][j] = 0;\n")
+		n := &nest{file: f, par: f.loops[0], ser: f.loops[2]}
+		if got := n.perfect(); got != want {
+			t.Errorf("%s: %q, want %q", bounds, got, want)
+		}
+	}
+}

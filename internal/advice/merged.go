@@ -48,7 +48,7 @@ func (f *finder) loopsIn(i int, x *file) (list []*loop) {
 	}
 	lines := f.opt.Code(i)
 	for _, l := range x.loops {
-		if l.parallel() && !startsTeam.MatchString(l.pragma) && !slices.Contains(list, l) && lines[l.Line] {
+		if l.parallel() && !startsTeam.MatchString(l.pragma) && !slices.Contains(list, l) && lines[l.Line] && !f.elsewhere(i, x, l) {
 			list = append(list, l)
 		}
 	}
@@ -60,6 +60,17 @@ func (f *finder) loopsIn(i int, x *file) (list []*loop) {
 		}
 		return len(lines) > 0
 	})
+}
+
+// elsewhere reports whether a region other than i is l, or is of the text around it.
+func (f *finder) elsewhere(i int, x *file, l *loop) bool {
+	for j := range f.p.Regions {
+		r := &f.p.Regions[j]
+		if j != i && r.File == f.p.Regions[i].File && r.Worksharing() && r.Line > 0 && (x.at(r.Line) == l || slices.Contains(x.region(r.Line), l)) {
+			return true
+		}
+	}
+	return false
 }
 
 // notMerged says what would tell the merged loops apart.

@@ -70,6 +70,22 @@ static inline void h(int n) {
 	}
 }
 
+// A loop that is inlined but has a region of its own is not merged.
+func TestElsewhere(t *testing.T) {
+	const text = "void f(void) {\n#pragma omp parallel\n {\n g();\n }\n}\nvoid g(void) {\n#pragma omp for\n for (int i = 0; i < n; i++) a[i] = 1;\n#pragma omp for\n for (int i = 0; i < n; i++) b[i] = 1;\n}\n"
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")
+	code := func(int) map[int]bool { return map[int]bool{2: true, 9: true, 11: true} }
+	for line, want := range map[int][]int{0: {9, 11}, 9: nil} {
+		for i, l := range map[int]int{profiletest.Work: 2, profiletest.Back: line} {
+			r := &p.Regions[i]
+			r.File, r.Line, r.Runtime, r.Site = "w.c", l, "libgomp", ident.Code{Module: 0, Offset: uint64(0x99 + i)}
+		}
+		if got := Merged(p, func(string) []byte { return []byte(text) }, code)[profiletest.Work]; !slices.Equal(got, want) {
+			t.Errorf("another region at line %d: %v, want %v", line, got, want)
+		}
+	}
+}
+
 // A region that is named by the line of a procedure is of that procedure's loops.
 func TestRegionOfProcedure(t *testing.T) {
 	const text = "subroutine up(n)\n!$omp do\ndo i = 1, n\na(i) = 1\nend do\nend subroutine\nsubroutine down(n)\n!$omp do\ndo i = n, 1, -1\na(i) = 1\nend do\n!$omp do\ndo i = 1, n\nb(i) = 1\nend do\nend\n!$omp parallel\n!$omp do\ndo i = 1, n\na(i) = 1\nend do\n!$omp end parallel\n"

@@ -231,8 +231,10 @@ func (n *nest) perfect() string {
 			return fmt.Sprintf("there are statements beside the loop of line %d, which each phase would repeat: take them out first, sums into an array", in.Line)
 		}
 	}
-	if words(in.Lo+" "+in.Hi, out.Var) {
-		return fmt.Sprintf("the bounds of line %d depend on %s", in.Line, out.Var)
+	for l := in.parent; l != nil && l.head >= out.head; l = l.parent {
+		if words(in.Lo+" "+in.Hi, l.Var) {
+			return fmt.Sprintf("the bounds of line %d depend on %s", in.Line, l.Var)
+		}
 	}
 	return ""
 }
