@@ -41,14 +41,18 @@ func findAdvice(p *profile.Profile, r *planner.Result, opt planOptions) (a *advi
 func codeLines(p *profile.Profile, table *symbol.Table) func(region int) map[int]bool {
 	return func(i int) map[int]bool {
 		r := &p.Regions[i]
-		if r.Code.Module < 0 {
+		code := r.Code
+		if r.Worksharing() { // its loop may be in a function that the region calls
+			code = r.Site
+		}
+		if code.Module < 0 {
 			return nil
 		}
-		m, err := table.Open(p.Modules[r.Code.Module].Path)
-		if err != nil || m.BuildID() != p.Modules[r.Code.Module].BuildID {
+		m, err := table.Open(p.Modules[code.Module].Path)
+		if err != nil || m.BuildID() != p.Modules[code.Module].BuildID {
 			return nil
 		}
-		return m.Lines(r.File, r.Code.Offset)
+		return m.Lines(r.File, code.Offset)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -61,8 +60,10 @@ in a serial loop, node by node and otherwise in each phase of that (block-exclus
 CGO'12 §4.2). It predicts what pages alone change, and pages with schedules;
 --no-schedules leaves it at pages.
 Loops of one parallel region are permuted alike, because a thread may keep data of
-its own from one to the next; --across-barriers says that this program does not, so
-that only loops without a barrier between are.
+its own from one to the next, unless the machine code shows that it does not: the loops
+are in functions of their own that return nothing, and take nothing along.
+--across-barriers says so of a program that does not show it, so that only loops without
+a barrier between are permuted alike; a note says what that would change.
 
 Which thread gets which chunk of a dynamic or guided loop is chance, so no page of
 theirs can be placed. --affine lets each node's threads take the chunks of their own
@@ -122,9 +123,6 @@ one of which most pages have none is warned of.
 			if opt.format == "json" && !opt.advice {
 				return usagef("--format json is for --advice; a plan is YAML")
 			}
-			if opt.barriers {
-				opt.planner.Apart = func(int) bool { return true }
-			}
 			if opt.pageSize != "" {
 				size, err := units.ParseBytes(opt.pageSize)
 				if err == nil {
@@ -178,9 +176,14 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		}
 		opt.planner.Again = append(opt.planner.Again, planner.Further{File: path, Checksum: sum, Profile: again})
 	}
-	opt.planner.Refuse = refusals(p)
+	set := newCodeSet()
+	opt.planner.Refuse = refusals(p, set)
+	tied := opt.apart(p, set)
 	r, err := planner.Build(p, opt.planner)
 	if err != nil {
+		return fmt.Errorf("plan for %s: %w", opt.profile, err)
+	}
+	if err := opt.acrossBarriers(p, r, tied); err != nil {
 		return fmt.Errorf("plan for %s: %w", opt.profile, err)
 	}
 	stuck := linked(p)
@@ -225,10 +228,9 @@ const quickRows = 500_000
 // machine code says whether that is bounds of loops alone; and a region of any
 // compiler may depend on its threads otherwise. An empty reason says that somebody
 // looked, and nothing is against it.
-func refusals(p *profile.Profile) map[int]string {
+func refusals(p *profile.Profile, set *codeSet) map[int]string {
 	refuse := make(map[int]string)
 	code := make(map[int]judge) // by module
-	set := newCodeSet()
 	for i := range p.Regions {
 		r := &p.Regions[i]
 		if !r.Worksharing() {
@@ -250,70 +252,120 @@ func refusals(p *profile.Profile) map[int]string {
 // address must stay as it is; nil if it need not.
 type judge func(returns uint64) error
 
-// codeSet is the code of files by their paths; each is read once.
-type codeSet map[string]*bounds.Binary
+// codeSet is files and their code by their paths; each is read once.
+type codeSet struct {
+	files map[string]*symbol.Module
+	code  map[string]*bounds.Binary
+}
 
-func newCodeSet() codeSet { return make(codeSet) }
+func newCodeSet() *codeSet {
+	return &codeSet{map[string]*symbol.Module{}, map[string]*bounds.Binary{}}
+}
 
-// open reads the file at path; loaded are the files that are loaded with it.
-func (c codeSet) open(path string, loaded []string) (*bounds.Binary, error) {
-	if b := c[path]; b != nil {
+func (c *codeSet) file(path string) (*symbol.Module, error) {
+	if m := c.files[path]; m != nil {
+		return m, nil
+	}
+	m, err := symbol.Open(path)
+	if err == nil {
+		c.files[path] = m
+	}
+	return m, err
+}
+
+// open reads the code of the file at path.
+func (c *codeSet) open(path string) (*bounds.Binary, error) {
+	if b := c.code[path]; b != nil {
 		return b, nil
 	}
-	file, err := symbol.Open(path)
+	file, err := c.file(path)
 	if err != nil {
 		return nil, err
 	}
 	b, err := bounds.Open(file)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.code[path] = b
 	}
-	c[path] = b
-	b.Among(sync.OnceValue(func() (all []*bounds.Binary) {
-		for _, other := range loaded {
-			if bounds.IsPlain(other) || filepath.Base(other) == runfile.Runtime {
-				continue
-			}
-			if o, err := c.open(other, loaded); err == nil {
-				all = append(all, o)
-			}
-		}
-		return all
-	}))
-	return b, nil
+	return b, err
 }
 
 // judge says why the loop whose bounds are fetched by the call that returns to an
-// address of the file at path must stay as it is; nil if it need not.
-func (c codeSet) judge(path string, loaded []string, returns uint64) error {
-	b, err := c.open(path, loaded)
+// address of the file at path must stay as it is; nil if it need not. loaded are the
+// files that are loaded with it, any of which may take the place of what it calls.
+func (c *codeSet) judge(path string, loaded []string, returns uint64) error {
+	b, err := c.among(path, loaded)
 	if err != nil {
 		return err
 	}
+	return judged(b, returns)
+}
+
+// among opens the file at path as one that is loaded with others.
+func (c *codeSet) among(path string, loaded []string) (*bounds.Binary, error) {
+	b, err := c.open(path)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.own(loaded)
+	if err != nil {
+		return nil, fmt.Errorf("a file that is loaded with it cannot be read: %w", err)
+	}
+	for _, o := range append(all, b) {
+		o.Among(all)
+	}
+	return b, nil
+}
+
+func judged(b *bounds.Binary, returns uint64) error {
 	if v := b.Judge(returns); !v.Permutable {
 		return errors.New(v.Reason)
 	}
 	return nil
 }
 
+// own opens the files that are the program's, not those of compilers and system.
+func (c *codeSet) own(paths []string) (all []*bounds.Binary, err error) {
+	for _, path := range paths {
+		if bounds.IsPlain(path) || filepath.Base(path) == runfile.Runtime {
+			continue
+		}
+		b, err := c.open(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
 // profiled judges calls in the file that m was when it was profiled, if that is still
 // there, as are those of all.
-func (c codeSet) profiled(m *ident.Module, all []ident.Module) judge {
-	if err := still(m); err != nil {
+func (c *codeSet) profiled(m *ident.Module, all []ident.Module) judge {
+	b, err := c.unchanged(m, all)
+	if err != nil {
 		return func(uint64) error { return err }
+	}
+	return func(returns uint64) error { return judged(b, returns) }
+}
+
+// unchanged opens the file that m was when it was profiled, if that is still there, as
+// those of all are.
+func (c *codeSet) unchanged(m *ident.Module, all []ident.Module) (*bounds.Binary, error) {
+	if err := c.still(m); err != nil {
+		return nil, err
 	}
 	var loaded []string
 	for i := range all {
-		if still(&all[i]) == nil {
+		if c.still(&all[i]) == nil {
 			loaded = append(loaded, all[i].Path)
 		}
 	}
-	return func(returns uint64) error { return c.judge(m.Path, loaded, returns) }
+	return c.among(m.Path, loaded)
 }
 
 // still says why a file is not what it was when it was profiled.
-func still(m *ident.Module) error {
-	file, err := symbol.Open(m.Path)
+func (c *codeSet) still(m *ident.Module) error {
+	file, err := c.file(m.Path)
 	switch {
 	case err != nil:
 		return fmt.Errorf("what the code does with the thread number cannot be read: %w", err)

@@ -20,6 +20,7 @@ import (
 	"numaopt/internal/planner"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/programs"
 	"numaopt/internal/symbol"
 )
 
@@ -133,8 +134,13 @@ func TestPlanSchedules(t *testing.T) {
 	}
 	p2 := twoWays(t)
 	p2.Regions[profiletest.Back].Code = p2.Regions[profiletest.Work].Code
-	if _, out, _ = planCase(t, p2); strings.Contains(out, "loops:") {
+	if _, out, errs = planCase(t, p2); strings.Contains(out, "loops:") {
 		t.Errorf("loops of one region are told apart:\n%s", out)
+	}
+	for _, want := range []string{"plan --across-barriers would leave 0.0 % remote, not 47.1 %", "data of its own", "work.c:20 (work), work.c:30 (back) ("} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("stderr has no %q:\n%s", want, errs)
+		}
 	}
 	if _, out, _ = planCase(t, p2, "--across-barriers"); !strings.Contains(out, "loops:") {
 		t.Errorf("across barriers:\n%s", out)
@@ -150,7 +156,7 @@ func TestPlanAdvice(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "The plan alone leaves 48.3 %") || !strings.Contains(out, "A copy a node of table") || strings.Contains(out, "numaopt-plan") {
 		t.Errorf("exit status %d\n%s%s", code, out, errs)
 	}
-	for _, want := range []string{"with the source changed as plan --advice prints: 3.3 % predicted\n", "change of the source  remote  saves  for", "replicate"} {
+	for _, want := range []string{"with the source changed as plan --advice prints: 6.4 % predicted\n", "change of the source  remote  saves  for", "replicate"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("stderr has no %q:\n%s", want, errs)
 		}
@@ -166,13 +172,13 @@ func TestPlanAdvice(t *testing.T) {
 		Advice    []struct{ Kind string }
 		Notes     []string
 	}
-	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Automatic < 48 || a.Source > 4 || len(a.Advice) != 1 || a.Advice[0].Kind != "replicate" || a.Notes == nil {
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Automatic < 48 || a.Source > 7 || len(a.Advice) != 1 || a.Advice[0].Kind != "replicate" || a.Notes == nil {
 		t.Errorf("%v, %+v in\n%s", err, a, out)
 	}
 	if _, err := plan.ReadFile(file); err != nil {
 		t.Error(err)
 	}
-	if _, out, _ = planCase(t, serialInit(), "--advice"); !strings.HasPrefix(out, "No change of the source would save a point beyond the plan") {
+	if _, out, _ = planCase(t, serialInit(), "--advice"); !strings.HasPrefix(out, "No change of the source that is known here would save a point beyond the plan") {
 		t.Errorf("a program that a plan serves:\n%s", out)
 	}
 	for _, args := range [][]string{{"--format", "json"}, {"--advice", "--format", "xml"}, {"--shape", "nobody=3:8"}, {"--shape", "table"}} {
@@ -384,5 +390,30 @@ func TestExplainShares(t *testing.T) {
 		Decisions: []planner.Decision{{Name: "a", Seen: 100, Profiled: 50, Accesses: 160, After: 40, Best: 40}}})
 	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "100.0 % 50.0 % 25.0 % 25.0 %") {
 		t.Errorf("%s", b.String())
+	}
+}
+
+// Files are read once, however many modules have loops, and one that cannot be read is
+// named.
+func TestCodeSet(t *testing.T) {
+	text, err := os.ReadFile(programs.Build(t, "sor", "gcc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, broken := filepath.Join(t.TempDir(), "app"), filepath.Join(t.TempDir(), "libbroken.so")
+	for path, text := range map[string][]byte{app: text, broken: text[:100]} {
+		if err := os.WriteFile(path, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := newCodeSet()
+	if err := set.judge(app, []string{app, broken}, 0); err == nil || !strings.Contains(err.Error(), broken) {
+		t.Errorf("%v does not name %s", err, broken)
+	}
+	if err := os.Remove(app); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := set.file(app); err != nil || set.still(&ident.Module{Path: app, BuildID: m.BuildID()}) != nil {
+		t.Errorf("read again: %v", err)
 	}
 }

@@ -40,8 +40,9 @@ and the figures by object, loop, thread, node and place of first touch. The firs
 lines are the verdict; warnings say what to mistrust.
 
 It names how each loop divides each object over the nodes: x-wise, y-wise, z-wise,
-block-cyclic, block-exclusive (CGO'12 §3.1, §4.1), in inverse order, all-to-all, or
-by one node, and says where loops want placements that exclude each other. The array
+block-cyclic, block-exclusive (CGO'12 §3.1, §4.1), in inverse order of the nodes or
+permuted (any other order, as in one phase of block-exclusive), all-to-all, by one
+node, or none of these, and says where loops want placements that exclude each other. The array
 behind an object is the one that the debug information declares, or an ALLOCATE
 statement of Fortran, where the program's files are still there; else its rows are
 inferred from the accesses, or given by --shape. Where several variables get their
@@ -49,7 +50,9 @@ memory in one line and nothing tells which one this is, it says so.
 From fewer than 50 sampled DRAM accesses a node, to one object from one loop,
 the answer is "?": not enough samples; a block-exclusive pattern, and what might be
 one, takes 16 for each of its nodes x nodes blocks. Above that it is "?" while chance or
-another pattern is likelier than 5 %; 150 a node were enough for the kernels of the
+another pattern is likelier than 5 %. An object of which every page is seen, as from
+exact counts, is called what it looks like, and the column sure has the "?" then: a few
+pages may always be chance. 150 a node were enough for the kernels of the
 tests, and are asked for where the rows are not known. JSON has samples_needed.
 
 A DRAM access is a miss of the node's last-level cache, under emulation by the

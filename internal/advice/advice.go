@@ -14,11 +14,12 @@
 //
 // # Method
 //
-// What the plan leaves remote is looked at from six sides. Loops that the binary
+// What the plan leaves remote is looked at from seven sides. Loops that the binary
 // does not let be permuted are planned again as if it did. Arrays that loops divide
 // along different axes are made block-exclusive, and the loops go through them in
 // phases (CGO'12 §4.1, §5, fig. 13); those that are divided along an axis whose parts
-// are no whole pages are padded. Objects that are only read after the program's
+// are no whole pages are padded. Where a loop uses fewer rows each time, its iterations
+// go to who holds the rows. Objects that are only read after the program's
 // start, by all nodes alike, get a copy a node. Objects that share a page are
 // separated. What the main thread fills, and no plan can place, is to be filled by
 // the threads that use it. Transpositions go line by line.
@@ -35,7 +36,7 @@
 // Dependences are known only as far as subscripts and the direction of loops show
 // them (loops whose subscripts show one between threads keep their schedules); what the reader must check is said with each change. Headers of loops are
 // read by a recogniser of the plain forms; where it fails the names are made up, and
-// the item says so. That phases cost a barrier each, and that data which another node
+// the item says so; a bound that is not known is printed as what no compiler takes. That phases cost a barrier each, and that data which another node
 // wrote last comes from its cache, is not counted.
 package advice
 
@@ -59,6 +60,7 @@ type Kind string
 const (
 	Phases     Kind = "block-exclusive" // loops go through blocks in phases, CGO'12 fig. 13(c)
 	Pad        Kind = "pad"             // rows and the nodes' parts of them become whole pages
+	Owner      Kind = "owner"           // parts as they are, each by the threads of the node that holds it
 	Schedule   Kind = "schedule"        // another schedule, CGO'12 fig. 14(c)
 	Replicate  Kind = "replicate"       // a copy a node
 	Separate   Kind = "separate"        // objects that share pages
@@ -154,6 +156,8 @@ type finder struct {
 	// far is by group the remote accesses; taken the groups that an item is about.
 	far   []float64
 	taken []bool
+	// follows tells which groups are in an item's distribution, so that their loops change.
+	follows map[int]bool
 	// stores tells whether a region writes to a group.
 	stores map[[2]int]bool
 	files  map[string]*file
@@ -167,7 +171,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	if a.Automatic < opt.MinSave {
 		return a, nil
 	}
-	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file), unmerged: make(map[int]bool)}
+	f := &finder{p: p, plan: r.Outcome, opt: opt, result: r, n: len(p.Run.Topology.Nodes), files: make(map[string]*file), unmerged: make(map[int]bool), follows: make(map[int]bool)}
 	f.known, f.remote = float64(r.After.Known), float64(r.After.Remote)
 	f.groups, f.of = access.Groups(p)
 	items, err := f.schedules()
@@ -178,7 +182,7 @@ func Find(p *profile.Profile, r *planner.Result, opt Options) (*Advice, error) {
 	f.taken = make([]bool, len(f.groups))
 	f.count()
 	f.want = classify.FindPatterns(f.heaviest(), f.groups, f.of, opt.Shapes)
-	for _, find := range []func() []Item{f.phases, f.replicate, f.initialise, f.separate} {
+	for _, find := range []func() []Item{f.phases, f.owners, f.replicate, f.initialise, f.separate} {
 		items = append(items, find()...)
 	}
 	across, notes := f.blockwise()

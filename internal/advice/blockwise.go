@@ -17,9 +17,12 @@ import (
 // nodes share at the edges of their parts may be the reason.
 const excess = 1.5
 
-// spread is a loop's use of an array of which every node uses every page.
+// spread is a loop's use of an array of which every node uses every page, or parts of
+// its rows.
 type spread struct {
 	region, group int
+	// partly is true where no node uses all of the array, but lines are used in part.
+	partly        bool
 	count, remote float64 // accesses, and the remote ones of them
 	// once is the accesses if each line is fetched once each time, after those of
 	// strips: twice as many where the array does not begin with a line.
@@ -41,14 +44,14 @@ func (f *finder) blockwise() (items []Item, notes []string) {
 		wide := s.count > excess*s.after
 		n, why := f.strips(s)
 		if !wide || why != "" {
-			if f.taken[s.group] {
+			if f.taken[s.group] || s.partly {
 				continue
 			}
 			text := fmt.Sprintf("%s uses %s all-to-all: %d in %d of these accesses (%.1f points of all) are remote wherever its pages are and whoever takes which chunk.",
 				loop, name, f.n-1, f.n, 100*s.remote/f.known)
 			switch {
 			case !wide:
-				text += " Each of its lines is fetched about once, so that none of the changes known here helps; fewer transpositions would."
+				text += " Each of its lines is fetched about once, so that none of the changes known here helps."
 			case n == nil:
 				text += fmt.Sprintf(" It fetches each cache line %.0f times. If it is a transposition, it would fetch each once in strips of a line (%d bytes) of its parallel loop, innermost, and %.1f points would be left; that is not printed: %s.",
 					s.count/s.once, f.line(), 100*s.remote*s.after/s.count/f.known, why)
@@ -64,8 +67,13 @@ func (f *finder) blockwise() (items []Item, notes []string) {
 		item.extra = s.after - s.count
 		item.saved = s.remote - left + item.extra
 		item.use(s.region, s.group)
-		item.Why = fmt.Sprintf("%s uses %s all-to-all, as a transposition does: %d in %d of these accesses are remote wherever its pages are. But it fetches each line %.0f times: its threads share the fastest dimension, and other loops run inside. In strips of a line, innermost, each line is fetched once, so that the program makes %s fewer DRAM accesses in all, and %s fewer remote ones.",
-			loop, name, f.n-1, f.n, s.count/s.once, units.FormatPercent(units.Percent(s.count-s.after, f.known)), units.FormatPercent(units.Percent(s.remote-left, f.remote)))
+		how := fmt.Sprintf("all-to-all, as a transposition does: %d in %d of these accesses are remote wherever its pages are. But it", f.n-1, f.n)
+		if s.partly {
+			how = "along its columns: each row is used by several nodes. It"
+			item.Loops = []string{loop + ": along columns"}
+		}
+		item.Why = fmt.Sprintf("%s uses %s %s fetches each line %.0f times: its threads share the fastest dimension, and other loops run inside. In strips of a line, innermost, each line is fetched once, so that the program makes %s fewer DRAM accesses in all, and %s fewer remote ones.",
+			loop, name, how, s.count/s.once, units.FormatPercent(units.Percent(s.count-s.after, f.known)), units.FormatPercent(units.Percent(s.remote-left, f.remote)))
 		if f.unaligned(s.group) {
 			item.Notes = append(item.Notes, fmt.Sprintf("%s does not begin with a cache line, so that a strip has a part of two: aligned to %d bytes, it would fetch half of that.", name, f.line()))
 		}
@@ -82,9 +90,10 @@ func (f *finder) spreads() (list []spread) {
 	for g := range f.want {
 		for i := range f.want[g].Loops {
 			l := &f.want[g].Loops[i]
-			if l.Kind == pattern.AllToAll && len(f.groups[g].Objects) == 1 && f.p.Regions[l.Region].Kind == profile.Loop {
+			all := l.Kind == pattern.AllToAll
+			if (all || !f.follows[g]) && len(f.groups[g].Objects) == 1 && f.p.Regions[l.Region].Kind == profile.Loop {
 				at[[2]int{l.Region, g}] = len(list)
-				list = append(list, spread{region: l.Region, group: g})
+				list = append(list, spread{region: l.Region, group: g, partly: !all})
 			}
 		}
 	}
@@ -151,6 +160,9 @@ func (n *nest) strips(name string) string {
 			}
 		}
 	}
+	if s := n.indirect(name); s != "" {
+		return fmt.Sprintf("its index %s is read from memory, so which lines an iteration needs follows from the data, not from the loop", s)
+	}
 	if !along {
 		return fmt.Sprintf("%s does not run along the fastest subscript of %s", n.par.Var, name)
 	}
@@ -180,6 +192,21 @@ func (n *nest) strips(name string) string {
 	}
 	if name := carried(body); name != "" {
 		return fmt.Sprintf("its body may carry %s from one iteration to the next", name)
+	}
+	return ""
+}
+
+// indirect is a subscript of array name that has an element of another in it; "" if there
+// is none.
+func (n *nest) indirect(name string) string {
+	element := regexp.MustCompile(`\w\s*\[`)
+	if n.file.language == Fortran {
+		element = regexp.MustCompile(`\w\s*\(`)
+	}
+	for _, s := range slices.Concat(n.file.subscripts(n.file.code[n.par.start:n.par.end], name)...) {
+		if element.MatchString(s) {
+			return s
+		}
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ func TestStrips(t *testing.T) {
 		"for (j = 0; j < n; j++)\n b[i][j] = a[j][i];":                                 "",
 		"for (j = 0; j < n; j++)\n b[i][j] = a[j][i + 1];":                             "",
 		"for (j = 0; j < n; j++)\n b[i][j] = a[i][j];":                                 "i does not run along the fastest subscript of a",
-		"for (j = 0; j < n; j++)\n b[i][j] = a[j][p[i]];":                              "i does not run along",
+		"for (j = 0; j < n; j++)\n b[i][j] = a[j][p[i]];":                              "its index p[i] is read from memory",
 		"for (j = 0; j < n; j++) { if (a[j][i] < 0) break; b[i][j] = a[j][i]; }":       "its body has a break",
 		"for (j = 0; j < n; j++) { b[i][j] = a[j][i] - old; old = a[j][i]; }":          "may carry old",
 		"for (j = 0; j < n; j++) { if (a[j][i] > 0) u = a[j][i]; b[i][j] = u; }":       "may carry u",
@@ -43,7 +43,7 @@ func TestSpread(t *testing.T) {
 	const gather = "#pragma omp parallel for\nfor (int i = 0; i < n; i++)\nfor (int k = 0; k < n; k++) s[i] += table[x[k]];\n"
 	for source, want := range map[string]string{
 		"":     "that is not printed: work.c cannot be read",
-		gather: "no order is known that would fetch it once: i does not run along the fastest subscript of table",
+		gather: "no order is known that would fetch it once: its index x[k] is read from memory, so which lines an iteration needs follows from the data",
 	} {
 		p := profiletest.Draw(2, 1, "table global: "+times(8, "0!64 900 900"))
 		writes(p, 0)

@@ -13,16 +13,25 @@ var (
 	storedFortran = regexp.MustCompile(`^\s*=(?:[^=]|$)`)
 )
 
+// stored is what stands behind an element that is assigned to.
+func (f *file) stored() *regexp.Regexp {
+	if f.language == Fortran {
+		return storedFortran
+	}
+	return storedC
+}
+
+// assigns reports whether code assigns to elements of array name.
+func (f *file) assigns(code, name string) bool {
+	return slices.ContainsFunc(f.references(code, name), func(r reference) bool { return f.stored().MatchString(code[r.end:]) })
+}
+
 // crossing is the dependence between iterations of the parallel loop l of one instance,
 // as far as subscripts show it: an element that one reads and another writes. Such a
 // loop is right only because its threads wait for each other, in the order of the parts
 // that they have. "" is none that is seen.
 func (f *file) crossing(l *loop) string {
-	code := f.code[l.start:l.end]
-	is := storedC
-	if f.language == Fortran {
-		is = storedFortran
-	}
+	code, is := f.code[l.start:l.end], f.stored()
 	var names []string
 	for _, name := range word.FindAllString(code, -1) {
 		if !slices.Contains(names, name) {

@@ -1,11 +1,15 @@
 package advice
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 
+	"numaopt/internal/classify"
 	"numaopt/internal/ident"
 	"numaopt/internal/planner"
+	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
 )
 
@@ -61,6 +65,29 @@ func TestCrossing(t *testing.T) {
 					t.Errorf("%s\ngot  %q\nwant %q", c.code, got, c.want)
 				}
 			}
+		}
+	}
+}
+
+// What a loop reads beside its own index is a dependence only where it writes it, too.
+func TestRespect(t *testing.T) {
+	for body, want := range map[string]string{
+		"r[k][j] = u[k][j - 1] + u[k][j + 1];": "no dependence along j (Y) is seen",
+		"r[k][j] = u[k][j - 1] - r[k][j - 1];": "j (Y) is swept ascending and reaches 1 beyond",
+		"r[k][j] = u[k][j - 3] - r[k][j - 2];": "j (Y) is swept ascending and reaches 2 beyond",
+		"r[k][j] = r[k][j - 1] + r[k][j + 1];": "j (Y) is swept ascending and reaches 1 beyond",
+		"r[k][j] = u[k][x[j]];":                "no dependence along j (Y) is seen",
+		"r[k][j] = r[k][x[j]];":                "check what its calls read along j",
+	} {
+		f := &finder{p: &profile.Profile{Regions: []profile.Region{{Name: "a", File: "a.c", Line: 1}}}, files: make(map[string]*file), want: make([]classify.Patterns, 2)}
+		f.opt.Read = func(string) []byte {
+			return []byte(fmt.Sprintf("#pragma omp parallel for\nfor (int k = 1; k < n; k++)\nfor (int j = 1; j < n; j++) %s\n", body))
+		}
+		f.stores = map[[2]int]bool{{0, 0}: true}
+		x, u := &family{f: f, axes: []int{0, 1}, members: []*member{{name: "r"}, {name: "u", group: 1}}}, &use{}
+		x.read(u)
+		if got := x.respect(u); u.why != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", body, cmp.Or(u.why, got), want)
 		}
 	}
 }

@@ -137,6 +137,16 @@ func (a *Advice) only(t *testing.T, kind Kind) *Item {
 	return &a.Items[0]
 }
 
+// of is the item of a kind.
+func (a *Advice) of(t *testing.T, kind Kind) *Item {
+	t.Helper()
+	i := slices.IndexFunc(a.Items, func(x Item) bool { return x.Kind == kind })
+	if i < 0 {
+		t.Fatalf("no item %s:\n%s", kind, printed(t, a))
+	}
+	return &a.Items[i]
+}
+
 func printed(t *testing.T, a *Advice) string {
 	t.Helper()
 	var b strings.Builder
@@ -275,7 +285,7 @@ func TestFlat(t *testing.T) {
 	for i := range item.Changes {
 		if c := &item.Changes[i]; strings.Contains(c.Where, "checksum") {
 			c.File, c.From, c.To = x.source, 36, 42
-			c.Text = "const double *b = a_memory;\n" + strings.Replace(c.Text, "/* the body, for x0 <= index of X < x1 and y0 <= index of Y < y1 */",
+			c.Text = "const double *b = a_memory;\n" + strings.Replace(c.Text, "/* the sweep of line 39 with the loops around it, for x0 <= i < x1 and y0 <= j < y1 */",
 				"for (long i = x0; i < x1; i++) { if (!phase) row[i] = 0; for (long j = y0; j < y1; j++) row[i] += b[i * a_dist.padded[1] + j]; }", 1)
 		}
 	}
@@ -384,5 +394,41 @@ func TestInitialise(t *testing.T) {
 	t.Logf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
 	if math.Abs(counted-item.Remote) > 3 || a.Automatic < 50 {
 		t.Errorf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
+	}
+}
+
+// Copies of a local variable compile, and what they cost is in the prediction.
+func TestReplicate(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		t.Run(compiler, func(t *testing.T) {
+			x := program{compiler: compiler, source: filepath.Join("testdata", "local.c"), machine: "4x2"}
+			x.source, _ = filepath.Abs(x.source)
+			p, out := x.emulate(t)
+			_, a := advise(t, p)
+			item := a.of(t, Replicate)
+			for i := range item.Changes {
+				if c := &item.Changes[i]; c.Where == "once it is filled" {
+					c.File, c.From = x.source, 16
+				}
+			}
+			x.keeps(t, a, item, out)
+		})
+	}
+}
+
+// Elimination by who holds a row counts what was predicted.
+func TestOwners(t *testing.T) {
+	for _, compiler := range []string{"gcc", "clang"} {
+		t.Run(compiler, func(t *testing.T) {
+			x := program{compiler: compiler, source: filepath.Join("testdata", "eliminate.c"), machine: "4x2"}
+			x.source, _ = filepath.Abs(x.source)
+			p, out := x.emulate(t)
+			_, a := advise(t, p)
+			item := a.only(t, Owner)
+			x.keeps(t, a, item, out)
+			if item.Remote > 6 || a.Automatic < 9 {
+				t.Errorf("%.1f %% -> %.1f %%", a.Automatic, item.Remote)
+			}
+		})
 	}
 }

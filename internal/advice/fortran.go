@@ -51,40 +51,67 @@ func (f *file) parseFortran() {
 			continue
 		case m != nil:
 			pragma, at = strings.ToLower(m[1]), begin
-			if len(f.loops) > 0 && strings.HasPrefix(spaceRuns.ReplaceAllString(pragma, " "), "omp end ") {
+			if strings.HasPrefix(spaceRuns.ReplaceAllString(pragma, " "), "omp end ") {
 				f.closed(spaceRuns.ReplaceAllString(pragma, " "), begin, end)
+				pragma = "" // it is not that of the next loop
 			}
 			continue
 		case code == "":
 			continue
 		}
-		switch {
-		case doStart.MatchString(code):
-			l := &loop{head: begin, start: end, directive: begin, Line: n + 1}
-			l.headerFortran(doStart.FindStringSubmatch(code))
-			if pragma != "" {
-				l.pragma, l.directive = spaceRuns.ReplaceAllString(pragma, " "), at
-			}
-			open = append(open, l)
-			f.loops = append(f.loops, l)
-		case doOther.MatchString(code):
-			open = append(open, nil)
-		case doEnd.MatchString(code) && len(open) > 0:
-			l := open[len(open)-1]
-			open = open[:len(open)-1]
-			if l == nil {
-				break
-			}
-			l.end, l.after = begin, end
-			for i := len(open) - 1; i >= 0 && l.parent == nil; i-- {
-				if l.parent = open[i]; l.parent != nil {
-					l.parent.inner = append(l.parent.inner, l)
-				}
-			}
+		for _, s := range statements(f.code[begin:end], begin) {
+			open = f.statement(s.from, s.to, pragma, at, open)
+			pragma = ""
 		}
-		pragma = ""
 	}
 	f.loops = slices.DeleteFunc(f.loops, func(l *loop) bool { return l.after == 0 })
+}
+
+// span is a part of the code.
+type span struct{ from, to int }
+
+// statements are those of the line of code that begins at the byte at, each with the
+// semicolon behind it; the last has the line's end.
+func statements(code string, at int) (list []span) {
+	for {
+		i := strings.IndexByte(code, ';')
+		if i < 0 || strings.Trim(code[i:], "; \t\r\n") == "" {
+			return append(list, span{at, at + len(code)})
+		}
+		list = append(list, span{at, at + i + 1})
+		code, at = code[i+1:], at+i+1
+	}
+}
+
+// statement begins or ends a loop with the statement in [begin, end), behind pragma,
+// which begins at the byte at, and returns the loops that are open then.
+func (f *file) statement(begin, end int, pragma string, at int, open []*loop) []*loop {
+	code := strings.TrimRight(f.code[begin:end], "; \t\r\n")
+	switch {
+	case doStart.MatchString(code):
+		l := &loop{head: begin, start: end, directive: begin, Line: f.line(begin)}
+		l.headerFortran(doStart.FindStringSubmatch(code))
+		if pragma != "" {
+			l.pragma, l.directive = spaceRuns.ReplaceAllString(pragma, " "), at
+		}
+		open = append(open, l)
+		f.loops = append(f.loops, l)
+	case doOther.MatchString(code):
+		open = append(open, nil)
+	case doEnd.MatchString(code) && len(open) > 0:
+		l := open[len(open)-1]
+		open = open[:len(open)-1]
+		if l == nil {
+			break
+		}
+		l.end, l.after = begin, end
+		for i := len(open) - 1; i >= 0 && l.parent == nil; i-- {
+			if l.parent = open[i]; l.parent != nil {
+				l.parent.inner = append(l.parent.inner, l)
+			}
+		}
+	}
+	return open
 }
 
 // closed makes an "omp end" directive in [begin, end) part of the loop that ended in the

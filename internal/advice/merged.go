@@ -36,11 +36,22 @@ func (f *finder) mergedIn(i int) (list []*loop) {
 	if x == nil || x.at(r.Line) != nil {
 		return nil
 	}
-	list = x.region(r.Line)
+	return f.loopsIn(i, x)
+}
+
+// loopsIn is the parallel loops that region i, which is not at one of them, may be of:
+// those within the region's text, and those of procedures that its code has inlined.
+func (f *finder) loopsIn(i int, x *file) (list []*loop) {
+	list = x.region(f.p.Regions[i].Line)
 	if f.opt.Code == nil {
 		return list
 	}
 	lines := f.opt.Code(i)
+	for _, l := range x.loops {
+		if l.parallel() && !startsTeam.MatchString(l.pragma) && !slices.Contains(list, l) && lines[l.Line] && !f.elsewhere(i, x, l) {
+			list = append(list, l)
+		}
+	}
 	return slices.DeleteFunc(list, func(l *loop) bool {
 		for n := l.Line; n <= x.line(l.after-1); n++ {
 			if lines[n] {
@@ -51,8 +62,19 @@ func (f *finder) mergedIn(i int) (list []*loop) {
 	})
 }
 
+// elsewhere reports whether a region other than i is l, or is of the text around it.
+func (f *finder) elsewhere(i int, x *file, l *loop) bool {
+	for j := range f.p.Regions {
+		r := &f.p.Regions[j]
+		if j != i && r.File == f.p.Regions[i].File && r.Worksharing() && r.Line > 0 && (x.at(r.Line) == l || slices.Contains(x.region(r.Line), l)) {
+			return true
+		}
+	}
+	return false
+}
+
 // notMerged says what would tell the merged loops apart.
-const notMerged = "compiled by clang, or in a function each, they are told apart"
+const notMerged = "compiled by clang, or in a function each that is not inlined, they are told apart"
 
 // mixed says which regions' remote accesses are of several loops, so that nobody can
 // say which of them should change; but for those that merged has an item for.
@@ -112,10 +134,14 @@ func (f *finder) merged() (items []Item) {
 			up, down = down, up
 		}
 		for _, l := range down {
-			item.Loops = append(item.Loops, fmt.Sprintf("%s (%s): static-inverse", place(r.File, l.Line), r.Function))
+			name := place(r.File, l.Line)
+			if x.line(l.head) > r.Line && l.head < x.regionEnd(x.lines[r.Line-1]) { // not of another procedure
+				name += fmt.Sprintf(" (%s)", r.Function)
+			}
+			item.Loops = append(item.Loops, name+": static-inverse")
 			f.schedule(&item, i, l, string(plan.StaticInverse), nil)
 		}
-		item.Why = fmt.Sprintf("The %d loops of the parallel region at %s go in both directions, so that the first thread has the first part of some and the last of others. gcc fetches the thread number once for all of them: they cannot be told apart in this binary, and not in its profile. In a function each, or compiled by clang, numaopt changes them itself.",
+		item.Why = fmt.Sprintf("The %d loops of the parallel region at %s go in both directions, so that the first thread has the first part of some and the last of others. gcc fetches the thread number once for all of them: they cannot be told apart in this binary, and not in its profile. In a function each that is not inlined, or compiled by clang, numaopt changes them itself.",
 			len(up)+len(down), place(r.File, r.Line))
 		item.Respect = []string{"No thread may count on having the same iterations in these loops as in others of the region: no nowait between them, nothing private that is carried from one to the next."}
 		item.Notes = append(item.Notes, "The figure takes what the mirror image of a page's thread does to it for the work of these loops.")

@@ -48,7 +48,7 @@ func (f *finder) parallelLoop(i int) (x *file, l *loop, why string) {
 		return nil, nil, fmt.Sprintf("%s cannot be read, or is in no language that is understood here", r.File)
 	}
 	if l = x.at(r.Line); l == nil {
-		switch list := x.region(r.Line); len(list) {
+		switch list := f.loopsIn(i, x); len(list) {
 		case 0:
 			return x, nil, fmt.Sprintf("no loop with a directive is found at line %d: the file may have changed", r.Line)
 		case 1:
@@ -68,7 +68,7 @@ func (x *family) read(u *use) {
 	u.reach = make([]reach, len(x.members))
 	for i, m := range x.members {
 		if x.serial(u) >= 0 && x.f.stores[[2]int{u.region, m.group}] {
-			u.reach[i] = reach{2, true} // a recurrence that is not seen goes through what is written
+			u.reach[i] = reach{rows: 2, guessed: true, carried: 1} // a recurrence that is not seen goes through what is written
 		}
 	}
 	file, l, why := x.f.parallelLoop(u.region)
@@ -86,14 +86,20 @@ func (x *family) read(u *use) {
 	if u.why = cmp.Or(n.directive(), file.crossing(l)); u.why != "" {
 		return
 	}
+	if list := x.indices(file, l, u.axis); slices.ContainsFunc(list, func(i string) bool { _, ok := offset(i, l.Var); return ok }) && n.constant(l) {
+		u.par = l
+	}
 	s := x.serial(u)
 	if s < 0 {
 		u.nest = n
 		return
 	}
-	n.ser, u.whole, u.why = n.serialLoop(x.indices(file, l, s), axisName[s])
-	if n.ser != nil {
+	var found []*loop
+	found, u.whole, u.why = n.serialLoops(x.indices(file, l, s), axisName[s])
+	if len(found) > 0 {
+		n.ser = found[0]
 		x.reaches(u, n, s)
+		u.sweeps = n.plain(found)
 	}
 	if u.why == "" {
 		n.outer = n.ser.head < n.par.head
@@ -143,25 +149,50 @@ func (x *family) indices(f *file, l *loop, axis int) (list []string) {
 	return list
 }
 
-// serialLoop is the loop around par, or in it, whose variable is in indices. why says
-// why there is not one, or not one alone; of several it is the first. whole is true
+// plain is the sweeps, if they come one after the other and the bounds of each are
+// known where par begins; else none.
+func (n *nest) plain(sweeps []*loop) []*loop {
+	for i, l := range sweeps {
+		if l.head < n.par.head || !n.constant(l) || i > 0 && l.head < sweeps[i-1].after {
+			return nil
+		}
+	}
+	return sweeps
+}
+
+// constant reports whether the bounds of l, which is par or in it, are the same
+// wherever they are evaluated from before par to l: nothing there sets what is in them.
+func (n *nest) constant(l *loop) bool {
+	before := n.file.code[n.par.head:l.head]
+	for _, name := range word.FindAllString(l.Lo+" "+l.Hi, -1) {
+		if regexp.MustCompile(`(?i)\b` + name + `\s*(=[^=]|[-+*/%&|^]=|\+\+|--|\[[^\]]*\]\s*=[^=])|(\+\+|--|&)\s*` + name + `\b|\w[\s*]+` + name + `\s*[;,]`).MatchString(before) {
+			return false
+		}
+	}
+	return !strings.ContainsAny(l.Lo+l.Hi, "([") // calls and elements may differ
+}
+
+// serialLoops is the loop around par, or in it, whose variable is in indices. why says
+// why there is not one, or not one alone. whole is true
 // where there is something between two of them: then each line is needed as a whole,
 // as for a Fourier transform, and phases cannot cut it.
-func (n *nest) serialLoop(indices []string, axis string) (ser *loop, whole bool, why string) {
+func (n *nest) serialLoops(indices []string, axis string) (found []*loop, whole bool, why string) {
 	if l := n.par.parent; l != nil && l.Var != "" && !l.parallel() && words(strings.Join(indices, " "), l.Var) {
-		return l, false, ""
+		return []*loop{l}, false, ""
 	}
-	var found []*loop
 	for _, l := range n.file.loops {
 		if l.head >= n.par.start && l.after <= n.par.end && l.Var != "" && l.Var != n.par.Var && words(strings.Join(indices, " "), l.Var) {
 			found = append(found, l)
 		}
 	}
+	if why := n.wholeLines(found); why != "" {
+		return found, true, why + ": phases cannot cut them, and it goes through the blocks of all nodes"
+	}
 	switch len(found) {
 	case 0:
 		return nil, false, fmt.Sprintf("the text of the loop has no loop along %s: it is in a function that it calls, or subscripts are not plain", axis)
 	case 1:
-		return found[0], false, ""
+		return found, false, ""
 	}
 	var lines []string
 	for i, l := range found {
@@ -178,7 +209,7 @@ func (n *nest) serialLoop(indices []string, axis string) (ser *loop, whole bool,
 	if whole {
 		what = "with work on the whole line between, so phases cannot cut it, and it goes through the blocks of all nodes"
 	}
-	return found[0], whole, fmt.Sprintf("it goes along %s in lines %s: %s", axis, strings.Join(lines, ", "), what)
+	return found, whole, fmt.Sprintf("it goes along %s in lines %s: %s", axis, strings.Join(lines, ", "), what)
 }
 
 // perfect says why phases would change what the loop does: there are statements
@@ -200,8 +231,10 @@ func (n *nest) perfect() string {
 			return fmt.Sprintf("there are statements beside the loop of line %d, which each phase would repeat: take them out first, sums into an array", in.Line)
 		}
 	}
-	if words(in.Lo+" "+in.Hi, out.Var) {
-		return fmt.Sprintf("the bounds of line %d depend on %s", in.Line, out.Var)
+	for l := in.parent; l != nil && l.head >= out.head; l = l.parent {
+		if words(in.Lo+" "+in.Hi, l.Var) {
+			return fmt.Sprintf("the bounds of line %d depend on %s", in.Line, l.Var)
+		}
 	}
 	return ""
 }
@@ -248,6 +281,10 @@ func (x *family) reaches(u *use, n *nest, axis int) {
 		}
 		if known {
 			u.reach[i] = reach{rows: high - low}
+			// Stores through a pointer or to a member are seen in the profile only.
+			if x.f.stores[[2]int{u.region, m.group}] || n.file.assigns(code, m.name) {
+				u.reach[i].carried = max(high, -low)
+			}
 		}
 	}
 }

@@ -104,6 +104,19 @@ func (f *finder) variable(g int) (name string, named bool) {
 	return name, isIdentifier(name)
 }
 
+// shapeOption is how --shape names group g: by the first word of its name, or all of it
+// where that is another's, too.
+func (f *finder) shapeOption(g int) string {
+	const dims = "=N1,N2,…:BYTES"
+	first := strings.Fields(f.groups[g].Name)[0]
+	for i := range f.groups {
+		if i != g && strings.HasPrefix(f.groups[i].Name+" ", first+" ") {
+			return "'" + f.groups[g].Name + dims + "'"
+		}
+	}
+	return first + dims
+}
+
 // unknownName says that nobody knows the variable behind group g, and what the text calls
 // it.
 func (f *finder) unknownName(g int, name string) string {

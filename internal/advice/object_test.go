@@ -104,13 +104,13 @@ func TestObjects(t *testing.T) {
 }
 
 // The copies make reads local, and nothing else: a table of 144 k reads, half of
-// them remote, beside 144 k local accesses; the copy is written once, line by line, on
-// the other node.
+// them remote, beside 144 k local accesses; the table is read for its copies and the copy
+// is written once, line by line, on the other node.
 func TestReplicatePrediction(t *testing.T) {
 	p := profiletest.Draw(2, 1, "table heap: "+times(8, "0!64 9000 9000"), "v global: "+times(8, "0 9000 0")+" | "+times(8, "1 0 9000"))
 	a := drawn(t, p)
 	item := a.only(t, Replicate)
-	if a.Automatic < 24 || a.Automatic > 26 || math.Abs(item.Remote-100*512/(288e3+512)) > 0.01 {
+	if a.Automatic < 24 || a.Automatic > 26 || math.Abs(item.Remote-100*1024/(288e3+1024)) > 0.01 {
 		t.Errorf("%.2f %% -> %.2f %%", a.Automatic, item.Remote)
 	}
 	compare(t, a, "replicate.txt")
@@ -161,5 +161,15 @@ func TestSeveral(t *testing.T) {
 	}
 	if notes := f.several(); len(notes) != 1 || !strings.Contains(notes[0], "rows is 2 allocations of one call stack, which leave 50.0 points remote") {
 		t.Errorf("%q", notes)
+	}
+}
+
+// An option names one object.
+func TestShapeOption(t *testing.T) {
+	f := &finder{groups: []access.Group{{Name: "a.f90:7 (p)"}, {Name: "a.f90:7 (p) #2"}, {Name: "u in a.f90"}}}
+	for g, want := range []string{"'a.f90:7 (p)=N1,N2,…:BYTES'", "'a.f90:7 (p) #2=N1,N2,…:BYTES'", "u=N1,N2,…:BYTES"} {
+		if got := f.shapeOption(g); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

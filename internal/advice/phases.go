@@ -47,6 +47,8 @@ type use struct {
 	accesses float64
 	down     bool    // its threads take descending parts
 	nest     *nest   // the loops of its source; nil if not understood
+	par      *loop   // where nest is nil: the loop that its threads share, if its bounds are known
+	sweeps   []*loop // and those along the other axis, one after the other
 	why      string  // why nest is nil
 	lost     bool    // its source is not there
 	inside   bool    // its directive is in a parallel region that begins before
@@ -58,6 +60,7 @@ type use struct {
 type reach struct {
 	rows    int
 	guessed bool
+	carried int // the most on one side, of what it writes itself, too: a dependence
 }
 
 // axisOf is the axis along which a loop divides an array, -1 where it does not.
@@ -148,7 +151,7 @@ func (f *finder) phases() (items []Item) {
 			continue
 		}
 		for _, m := range x.members {
-			f.taken[m.group] = true
+			f.taken[m.group], f.follows[m.group] = true, true
 		}
 		items = append(items, x.item(item))
 	}
@@ -367,7 +370,10 @@ func (x *family) item(item Item) Item {
 	f := x.f
 	item.Kind = Phases
 	if len(x.axes) == 1 {
-		item.Kind = Pad
+		item.Kind = Owner
+		if slices.ContainsFunc(x.members, func(m *member) bool { return m.padded }) {
+			item.Kind = Pad
+		}
 	}
 	wants := make([][]string, 3)
 	for _, u := range x.loops {
@@ -381,7 +387,7 @@ func (x *family) item(item Item) Item {
 	item.Why = x.why(wants)
 	for _, m := range x.members {
 		if m.shape.Source != shape.Declared {
-			item.Notes = append(item.Notes, fmt.Sprintf("The array behind %s is taken to be %v (%s); --shape %s=N1,N2,…:BYTES says it.", f.groups[m.group].Name, m.shape, m.shape.Source, strings.Fields(f.groups[m.group].Name)[0]))
+			item.Notes = append(item.Notes, fmt.Sprintf("The array behind %s is taken to be %v (%s); --shape %s says it.", f.groups[m.group].Name, m.shape, m.shape.Source, f.shapeOption(m.group)))
 		}
 	}
 	for _, u := range x.loops {
@@ -396,7 +402,22 @@ func viewName(u *use) string {
 	if u.down {
 		name += ", descending"
 	}
+	if u.whole {
+		name += ", stays as it is"
+	}
 	return name
+}
+
+// whyParts says what becomes of parts along one axis that are no whole pages.
+func (x *family) whyParts() string {
+	padded, loss := false, 0.0
+	for _, m := range x.members {
+		padded, loss = padded || m.padded, max(loss, m.loss)
+	}
+	if padded {
+		return "in parts that are no whole pages, so that nodes share those at the borders: rows become longer, and the parts whole pages."
+	}
+	return fmt.Sprintf("and not always in the same parts. Along one distribution, each page goes to the node that owns most of it, and each thread takes the iterations whose elements its node owns. Rows stay as long as they are, so that nodes share the pages at the borders of their parts: up to %s of these accesses stay remote there.", units.FormatPercent(100*loss))
 }
 
 // why is the conflict in a sentence.
@@ -416,7 +437,7 @@ func (x *family) why(wants [][]string) string {
 		verb = "are"
 	}
 	if len(x.axes) == 1 {
-		return fmt.Sprintf("%s %s used %s, in parts that are no whole pages, so that nodes share those at the borders.", strings.Join(names, ", "), verb, list[0])
+		return fmt.Sprintf("%s %s used %s, %s", strings.Join(names, ", "), verb, list[0], x.whyParts())
 	}
 	return fmt.Sprintf("%s %s used %s: no placement serves both. In blocks of which every node owns one in each row and column of blocks, gone through in %d phases, every loop finds its data at home (CGO'12 §4.1, fig. 13(c)).",
 		strings.Join(names, ", "), verb, strings.Join(list, ", but "), x.f.n)

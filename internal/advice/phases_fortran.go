@@ -3,6 +3,7 @@ package advice
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,7 +19,7 @@ func (x *family) declareFortran(item *Item) {
 		}
 		declarations.WriteString(m.dist())
 	}
-	declarations.WriteString("  ! the module has: use numaopt\n")
+	declarations.WriteString("  ! behind: use numaopt\n")
 	for _, m := range x.members {
 		name := m.name
 		if m.padded {
@@ -30,7 +31,7 @@ func (x *family) declareFortran(item *Item) {
 			m.dist(), x.constructor(m, "_c_size_t", fmt.Sprint(m.layout.elem)), name))
 		fmt.Fprintf(&declarations, "! %s gets the attribute target\n", name)
 	}
-	item.Changes = append(item.Changes, Change{Where: "in a module of " + path.Base(x.where()), Text: declarations.String()})
+	item.Changes = append(item.Changes, Change{Where: x.f.moduleOf(x.where()), Text: declarations.String()})
 	item.Changes = append(item.Changes, x.made(begin, func(text string) string {
 		uses := "block\n  use numaopt\n  use, intrinsic :: iso_c_binding\n  type(numaopt_report) :: report\n"
 		if strings.Contains(text, "refused") {
@@ -40,6 +41,26 @@ func (x *family) declareFortran(item *Item) {
 	})...)
 	x.nameNotes(item)
 	item.Notes = append(item.Notes, "Indices are taken to begin at 1: those of an array with another lower bound are to be shifted.")
+}
+
+var (
+	moduleText  = regexp.MustCompile(`(?im)^[ \t]*module[ \t]+([a-z]\w*)[ \t]*$`)
+	programText = regexp.MustCompile(`(?im)^[ \t]*program[ \t]+([a-z]\w*)[ \t]*$`)
+)
+
+// moduleOf says where the variables that all procedures of a source file see are declared.
+func (f *finder) moduleOf(name string) string {
+	file, base := f.source(name), path.Base(name)
+	if file == nil {
+		return "in a module that the loops of " + base + " use"
+	}
+	if m := moduleText.FindStringSubmatch(file.code); m != nil {
+		return fmt.Sprintf("in a module of %s, as %s", base, m[1])
+	}
+	if m := programText.FindStringSubmatch(file.code); m != nil {
+		return fmt.Sprintf("%s has no module: among the declarations of program %s, whose own procedures see them, or in a new module for those outside", base, m[1])
+	}
+	return fmt.Sprintf("%s has no module: in a new one that its loops use", base)
 }
 
 // colons is the bounds of a pointer of n dimensions.
@@ -107,7 +128,12 @@ func (x *family) loopFortran(u *use, m *member) string {
 	} else {
 		head := n.file.text[n.ser.head:n.ser.start]
 		indent := head[:len(head)-len(strings.TrimLeft(head, " \t"))]
-		b.raw(n.file.text[n.par.start:n.ser.head] + indent + do(n.ser, names.ser0, names.ser1) + "\n" + n.file.text[n.ser.start:n.par.end])
+		rest := n.file.text[n.ser.start:n.par.end]
+		if !strings.HasSuffix(head, "\n") { // another statement follows in the line
+			line := n.file.text[n.file.lines[n.ser.Line-1]:]
+			rest = line[:len(line)-len(strings.TrimLeft(line, " \t"))] + strings.TrimLeft(rest, " \t")
+		}
+		b.raw(n.file.text[n.par.start:n.ser.head] + indent + do(n.ser, names.ser0, names.ser1) + "\n" + rest)
 	}
 	b.add("end do")
 	if n.outer && !around {
@@ -147,19 +173,27 @@ func (x *family) skeletonFortran(u *use, m *member) string {
 	if !u.inside {
 		b.add("!$omp parallel private(%s)", strings.Join(own, ", "))
 	}
-	b.open("do %s = 0, numaopt_phases(%s) - 1", names.phase, m.dist())
-	if s >= 0 {
-		b.add("call numaopt_phase(%s, NUMAOPT_%s, %s, 1, %d, %s, %s)", m.dist(), axisName[u.axis], names.phase, m.layout.extent[s], names.ser0, names.ser1)
+	par := side(u.par, u.axis, "last")
+	for _, l := range u.sweepsOf() {
+		begin, end, step := "0", fmt.Sprintf("numaopt_phases(%s) - 1", m.dist()), ""
+		if l != nil && l.Down {
+			begin, end, step = end, begin, ", -1"
+		}
+		b.open("do %s = %s, %s%s", names.phase, begin, end, step)
+		if s >= 0 {
+			ser := side(l, s, "last")
+			b.add("call numaopt_phase(%s, NUMAOPT_%s, %s, %s, %s, %s, %s)", m.dist(), axisName[u.axis], names.phase, ser.lo, ser.hi, names.ser0, names.ser1)
+		}
+		b.partsFortran(names, m.dist(), u.axis, par.lo, par.hi)
+		b.add("! %s, for %s from %s to %s", bodyOf(l), par.index, names.par0, names.par1)
+		if s >= 0 {
+			b.add("! and %s from %s to %s%s", side(l, s, "last").index, names.ser0, names.ser1, way(l))
+		}
+		b.add("%[1]s = %[1]s + 1", names.part)
+		b.close("end do")
+		b.add("!$omp barrier")
+		b.close("end do")
 	}
-	b.partsFortran(names, m.dist(), u.axis, "1", fmt.Sprint(m.layout.extent[u.axis]))
-	b.add("! the body, for indices %s to %s along %s", names.par0, names.par1, axisName[u.axis])
-	if s >= 0 {
-		b.add("! and %s to %s along %s", names.ser0, names.ser1, axisName[s])
-	}
-	b.add("%[1]s = %[1]s + 1", names.part)
-	b.close("end do")
-	b.add("!$omp barrier")
-	b.close("end do")
 	if !u.inside {
 		b.add("!$omp end parallel")
 	}

@@ -22,9 +22,13 @@ func (m *member) memory() string { return m.name + "_memory" }
 func (x *family) describe(item *Item) {
 	x.declare(item)
 	for _, u := range x.loops {
+		if u.whole {
+			item.Notes = append(item.Notes, fmt.Sprintf("%s stays as it is: %s.", x.f.region(u.region), u.why))
+			continue
+		}
 		item.Changes = append(item.Changes, x.loopText(u))
 		if u.why != "" {
-			item.Notes = append(item.Notes, fmt.Sprintf("%s: %s. What is printed for it shows the bounds; the body is to be filled in.", x.f.region(u.region), u.why))
+			item.Notes = append(item.Notes, fmt.Sprintf("%s: %s. %s", x.f.region(u.region), u.why, u.toFill()))
 		}
 		if calls := x.calls(u); len(calls) > 0 {
 			item.Notes = append(item.Notes, fmt.Sprintf("%s calls %s: the accesses made there are counted with the loop's, but how far they reach is not read: check that they stay within its part.", x.f.region(u.region), strings.Join(calls, ", ")))
@@ -38,11 +42,24 @@ func (x *family) describe(item *Item) {
 			}
 		}
 	}
+	item.Respect = append(item.Respect, fmt.Sprintf("Every loop that uses %s much follows the distribution, the one that touches it first among them; the threads are bound, one for each CPU, in the order of the nodes.", x.memberNames()))
+}
+
+// memberNames is the arrays of the family.
+func (x *family) memberNames() string {
 	var names []string
 	for _, m := range x.members {
 		names = append(names, m.name)
 	}
-	item.Respect = append(item.Respect, fmt.Sprintf("Every loop that uses %s much follows the distribution, the one that touches it first among them; the threads are bound, one for each CPU, in the order of the nodes.", strings.Join(names, ", ")))
+	return strings.Join(names, ", ")
+}
+
+// toFill says what the text for a loop that is not understood lacks.
+func (u *use) toFill() string {
+	if u.par == nil || len(u.sweeps) == 0 {
+		return "What is printed for it shows how its iterations are shared out; the loops' own bounds, where <> stands, and the body are to be filled in."
+	}
+	return "What is printed for it has its bounds; the bodies are to be filled in."
 }
 
 // calls is the functions that the text of a loop calls, four at most.
@@ -65,12 +82,15 @@ func (x *family) respect(u *use) string {
 		return ""
 	}
 	name := x.f.region(u.region)
+	if u.nest == nil && len(u.sweeps) > 1 {
+		return fmt.Sprintf("%s: the sweeps along %s may be taken apart only if nothing but %s goes from one to the next.", name, axisName[s], x.memberNames())
+	}
 	if u.nest == nil {
 		return fmt.Sprintf("%s: check whether a recurrence runs along %s: if it ascends, the phases go from the first to the last, if it descends from the last to the first; with none they may have any order.", name, axisName[s])
 	}
 	ser, rows, guessed := u.nest.ser, 0, false
 	for _, r := range u.reach {
-		rows, guessed = max(rows, r.rows), guessed || r.guessed
+		rows, guessed = max(rows, r.carried), guessed || r.guessed && r.carried > 0
 	}
 	way, order := "ascending", "from the first to the last"
 	if ser.Down {
@@ -398,13 +418,53 @@ func (x *family) stands(u *use) string {
 	return "the loop of " + x.f.region(u.region)
 }
 
+// hole is what stands for a bound that nobody knows here. It is no expression, so that
+// the text does not compile before the program's own is there.
+func hole(what string, axis int) string { return fmt.Sprintf("<%s %s>", what, axisName[axis]) }
+
+// sides is what a skeleton says of the loop along an axis: its variable, as comments
+// name it, and its bounds.
+type sides struct{ index, lo, hi string }
+
+// side is that of l, whose bounds are known, and of nil, whose are not.
+func side(l *loop, axis int, last string) sides {
+	if l == nil {
+		return sides{"index of " + axisName[axis], hole("first", axis), hole(last, axis)}
+	}
+	return sides{l.Var, l.Lo, l.Hi}
+}
+
+// sweepsOf are the loops that a skeleton has phases for: those of the source, or nil
+// for one that is not known.
+func (u *use) sweepsOf() []*loop {
+	if len(u.sweeps) == 0 {
+		return []*loop{nil}
+	}
+	return u.sweeps
+}
+
+// bodyOf names what is to be filled in.
+func bodyOf(sweep *loop) string {
+	if sweep == nil {
+		return "the body"
+	}
+	return fmt.Sprintf("the sweep of line %d with the loops around it", sweep.Line)
+}
+
+// way is the direction that a comment has to say: "" is up.
+func way(sweep *loop) string {
+	if sweep != nil && sweep.Down {
+		return ", descending"
+	}
+	return ""
+}
+
 // skeletonC is the bounds for a loop whose source is not understood.
 func (x *family) skeletonC(u *use, m *member) string {
 	var b lines
 	s := x.serial(u)
-	p := strings.ToLower(axisName[u.axis])
-	names := newNames("", p, strings.ToLower(axisName[max(s, 0)]))
-	extent := func(axis int) int64 { return m.layout.extent[axis] }
+	names := newNames("", strings.ToLower(axisName[u.axis]), strings.ToLower(axisName[max(s, 0)]))
+	par := side(u.par, u.axis, "end of")
 	b.add("/* %s */", x.stands(u))
 	if !u.inside {
 		b.add("#pragma omp parallel")
@@ -412,20 +472,30 @@ func (x *family) skeletonC(u *use, m *member) string {
 	if s < 0 {
 		b.open("{")
 		b.add("long %s, %s;", names.par0, names.par1)
-		b.add("%s {", partLoop(names, m.dist(), u.axis, "0", "0", fmt.Sprint(extent(u.axis))))
-		b.add("\t/* the body, for %s <= index of %s < %s */", names.par0, axisName[u.axis], names.par1)
+		b.add("%s {", partLoop(names, m.dist(), u.axis, "0", par.lo, par.hi))
+		b.add("\t/* the body, for %s <= %s < %s */", names.par0, par.index, names.par1)
 		b.add("}")
 		b.barrier(!u.inside)
 		b.close("}")
 		return b.String()
 	}
-	b.open("%s {", phaseLoop(names, m.dist(), false))
-	b.add("long %s, %s, %s, %s;", names.ser0, names.ser1, names.par0, names.par1)
-	b.add("numaopt_phase(&%s, NUMAOPT_%s, %s, 0, %d, &%s, &%s);", m.dist(), axisName[u.axis], names.phase, extent(s), names.ser0, names.ser1)
-	b.add("%s {", partLoop(names, m.dist(), u.axis, names.phase, "0", fmt.Sprint(extent(u.axis))))
-	b.add("\t/* the body, for %s <= index of %s < %s and %s <= index of %s < %s */", names.par0, axisName[u.axis], names.par1, names.ser0, axisName[s], names.ser1)
-	b.add("}")
-	b.add("#pragma omp barrier")
-	b.close("}")
+	sweeps := u.sweepsOf()
+	if len(sweeps) > 1 {
+		b.open("{")
+	}
+	for _, l := range sweeps {
+		ser := side(l, s, "end of")
+		b.open("%s {", phaseLoop(names, m.dist(), l != nil && l.Down))
+		b.add("long %s, %s, %s, %s;", names.ser0, names.ser1, names.par0, names.par1)
+		b.add("%s", fmt.Sprintf("numaopt_phase(&%s, NUMAOPT_%s, %s, %s, %s, &%s, &%s);", m.dist(), axisName[u.axis], names.phase, ser.lo, ser.hi, names.ser0, names.ser1))
+		b.add("%s", partLoop(names, m.dist(), u.axis, names.phase, par.lo, par.hi)+" {")
+		b.add("\t/* %s, for %s <= %s < %s and %s <= %s < %s%s */", bodyOf(l), names.par0, par.index, names.par1, names.ser0, ser.index, names.ser1, way(l))
+		b.add("}")
+		b.add("#pragma omp barrier")
+		b.close("}")
+	}
+	if len(sweeps) > 1 {
+		b.close("}")
+	}
 	return b.String()
 }

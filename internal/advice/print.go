@@ -19,7 +19,7 @@ var sheet = template.Must(template.New("advice").Funcs(template.FuncMap{
 	"title":   title,
 	"indent":  indented,
 	"inc":     func(i int) int { return i + 1 },
-}).Parse(`{{if not .Items}}No change of the source {{if .Notes}}that is known here {{end}}would save a point beyond the plan, which leaves {{percent .Automatic}} of the DRAM accesses remote.
+}).Parse(`{{if not .Items}}No change of the source that is known here would save a point beyond the plan, which leaves {{percent .Automatic}} of the DRAM accesses remote.
 {{range .Notes}}{{wrap "Note: " .}}{{end}}{{else}}The plan alone leaves {{percent .Automatic}} of the DRAM accesses remote; with the changes below {{percent .Source}} are predicted{{if .Assumed}}, if the loops whose source is not understood can be changed, too{{end}}.{{if gt (len .Items) 1}}
 The figure of each is for it alone; they do not add up.{{end}}
 {{range .Notes}}{{wrap "Note: " .}}{{end}}{{range $i, $x := .Items}}
@@ -36,6 +36,7 @@ func title(x Item) string {
 	what := map[Kind]string{
 		Phases:     "Block-exclusive blocks and phases for ",
 		Pad:        "Rows of whole pages for ",
+		Owner:      "Each node works on its own part of ",
 		Schedule:   "Another schedule for ",
 		Replicate:  "A copy a node of ",
 		Separate:   "Separate ",

@@ -49,18 +49,25 @@ func (f *finder) replicate() (items []Item) {
 		f.taken[g] = true
 		bytes := f.groups[g].Bytes
 		item := Item{Kind: Replicate, Objects: []string{f.groups[g].Name}, Loops: f.loopsOf(loops[g]), saved: saved[g]}
-		// Who copies writes to the other nodes, once.
-		item.extra = float64(int(bytes) * (f.n - 1) / f.line())
+		item.extra = f.copying(int64(bytes))
 		for region := range loops[g] {
 			item.use(region, g)
 		}
-		item.Why = fmt.Sprintf("%s (%v) is only read once it is filled, and threads of several nodes read the same pages: a copy for each of the %d nodes makes these reads local, for %v more memory.",
-			f.groups[g].Name, bytes, f.n, bytes*units.Bytes(f.n-1))
+		item.Why = fmt.Sprintf("%s (%v) is only read once it is filled, and threads of several nodes read the same pages: a copy for each of the %d nodes makes these reads local, for %v more memory. Making the copies takes about %s of the accesses that the program makes now; they are remote, and in the figure.",
+			f.groups[g].Name, bytes, f.n, bytes*units.Bytes(f.n-1), units.FormatPercent(units.Percent(item.extra, f.known)))
 		item.Respect = []string{"Nothing writes to it after the copies are made; --only and other inputs may hide code that does."}
 		f.replicateText(&item, g)
 		items = append(items, item)
 	}
 	return items
+}
+
+// copying is the remote accesses that making the copies of an array takes, once: the main
+// thread writes a line of each copy but its own node's, and reads the array for each, of
+// which all but one in n are elsewhere.
+func (f *finder) copying(bytes int64) float64 {
+	lines := float64(bytes / int64(f.line()))
+	return 2 * lines * float64(f.n-1)
 }
 
 // border reports whether a page is the first or the last of an object of several pages
@@ -93,15 +100,67 @@ func (f *finder) replicateText(item *Item, g int) {
 		}
 	}
 	var b lines
-	b.add("static __typeof__(&%[1]s[0]) %[1]s_of[NUMAOPT_MAX_NODES];", name)
-	item.Changes = append(item.Changes, Change{Where: fmt.Sprintf("at file scope, after the declaration of %s", name), Text: "#include <numaopt.h>\n#include <string.h>\n" + b.String()})
+	b.add("static void *%s_of[NUMAOPT_MAX_NODES];", name)
+	c := f.atTop(f.fileOf(item), "#include <numaopt.h>\n#include <string.h>\n"+b.String())
+	item.Changes = append(item.Changes, c)
 	b = lines{}
 	b.open("for (int n = 0; n < numaopt_nodes(); n++) {")
 	b.add("numaopt_dist d = numaopt_bind(%d, n);", o.Bytes)
-	b.add("%[1]s_of[n] = (__typeof__(%[1]s_of[n]))numaopt_alloc(&d, NULL);", name)
+	b.add("%s_of[n] = numaopt_alloc(&d, NULL);", name)
 	b.add("memcpy(%[1]s_of[n], %[1]s, %[2]d);", name, o.Bytes)
 	b.close("}")
-	item.Changes = append(item.Changes, Change{Where: "once it is filled", Text: b.String()},
-		Change{Where: "in the parallel region of " + strings.Join(item.Loops, ", "), Text: fmt.Sprintf("__typeof__(%[1]s[0]) *%[1]s = %[1]s_of[numaopt_node()]; // once a thread\n",
-			name)})
+	item.Changes = append(item.Changes, Change{Where: "once it is filled", Text: b.String()})
+	mine := fmt.Sprintf("__typeof__(%[1]s[0]) *%[1]s = (__typeof__(%[1]s))%[1]s_of[numaopt_node()]; // once a thread", name)
+	for i := range f.p.Regions {
+		if slices.Contains(item.Loops, f.region(i)) {
+			if c := f.withCopy(i, mine); !slices.Contains(item.Changes, c) {
+				item.Changes = append(item.Changes, c)
+			}
+		}
+	}
+}
+
+// fileOf is the source file of the first loop of an item that has one.
+func (f *finder) fileOf(item *Item) string {
+	for i := range f.p.Regions {
+		if slices.Contains(item.Loops, f.region(i)) && f.p.Regions[i].File != "" {
+			return f.p.Regions[i].File
+		}
+	}
+	return ""
+}
+
+// ofTeam is the clauses that belong to the parallel region of a combined directive.
+var ofTeam = []string{"if", "num_threads", "shared", "copyin", "proc_bind"}
+
+// withCopy is a loop in C with a declaration for each thread before it.
+func (f *finder) withCopy(i int, declaration string) Change {
+	_, l, why := f.parallelLoop(i)
+	by := Change{Where: "at the start of the parallel region of " + f.region(i), Text: declaration + "\n"}
+	if why != "" || !startsTeam.MatchString(l.pragma) || strings.Contains(l.pragma, "default") {
+		return by
+	}
+	m := shared.FindString(l.pragma)
+	var team, own []string
+	for _, c := range clause.FindAllStringSubmatch(l.pragma[len(m):], -1) {
+		if slices.Contains(ofTeam, c[1]) {
+			team = append(team, c[0])
+		} else {
+			own = append(own, c[0])
+		}
+	}
+	n := &nest{file: f.source(f.p.Regions[i].File), par: l}
+	var b lines
+	b.add("%s", strings.TrimSpace("#pragma omp parallel "+strings.Join(team, " ")))
+	b.open("{")
+	b.add("%s", declaration)
+	b.add("%s", strings.TrimSpace("#pragma omp "+strings.TrimSpace(strings.TrimPrefix(m, "omp parallel"))+" "+strings.Join(own, " ")))
+	b.depth--
+	from := l.head
+	if begin := n.file.lines[l.Line-1]; strings.TrimSpace(n.file.text[begin:from]) == "" {
+		from = begin
+	}
+	b.raw(n.file.text[from:l.after])
+	b.add("}")
+	return n.instead(&f.p.Regions[i], b.String())
 }

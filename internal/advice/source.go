@@ -105,7 +105,7 @@ func (f *file) at(line int) (best *loop) {
 }
 
 // region is the parallel loops within the parallel region whose directive is at a
-// line, or whose block begins there; they share one call for the thread's number in
+// line, or whose block or procedure begins there; they share one call for the thread's number in
 // gcc's code.
 func (f *file) region(line int) (list []*loop) {
 	from := f.lines[max(0, min(line, len(f.lines))-1)]
@@ -121,6 +121,9 @@ func (f *file) region(line int) (list []*loop) {
 // regionEnd is where the block that begins in the line at from, or the next, ends.
 func (f *file) regionEnd(from int) int {
 	if f.language == Fortran {
+		if next := lineEnd(f.code, from, false); procedure.MatchString(f.code[from:next]) {
+			return f.unitEnd(next)
+		}
 		if i := endParallel.FindStringIndex(f.text[from:]); i != nil {
 			return from + i[0]
 		}
@@ -132,6 +135,9 @@ func (f *file) regionEnd(from int) int {
 	}
 	return matching(f.code, from+open) + 1
 }
+
+// procedure is a line that begins one: loops in it that belong to a region outside.
+var procedure = regexp.MustCompile(`(?i)^[ \t]*(?:\w+[ \t]+)*(?:subroutine|function|program)\b`)
 
 var endParallel = regexp.MustCompile(`(?i)!\$omp\s+end\s+parallel\s*\n`)
 
@@ -429,12 +435,15 @@ var (
 
 // calls is the functions that the text of l calls, without those of noCall; of
 // Fortran the subroutines, as a function looks like an array.
-func (f *file) calls(l *loop) (names []string) {
+func (f *file) calls(l *loop) []string { return f.callsIn(f.code[l.start:l.end]) }
+
+// callsIn is the same of a part of the code.
+func (f *file) callsIn(code string) (names []string) {
 	is := callC
 	if f.language == Fortran {
 		is = callFortran
 	}
-	for _, m := range is.FindAllStringSubmatch(f.code[l.start:l.end], -1) {
+	for _, m := range is.FindAllStringSubmatch(code, -1) {
 		if name := m[1]; !noCall.MatchString(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

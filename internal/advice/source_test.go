@@ -84,6 +84,18 @@ end do
 do 10 i = 1, 3`, `k [2, nz - 1] 4-11 omp parallel do private(i, j) schedule(static)
   j [2, ny - 1] 5-8 down
 `},
+		{"Fortran, several statements in a line", "a.f90", `
+!$omp parallel do
+do k = 1, n; x = ';'; do m = 1, 5; do j = 2, n - 1
+  a(j, k) = x; b(j) = 1 ; ! do i = 1, 2
+end do; end do; end do
+!$omp end parallel do
+do i = 1, 3; a(i) = 0; end do; do i = 4, 5; a(i) = 1; end do`, `k [1, n] 3-6 omp parallel do
+  m [1, 5] 3-5
+    j [2, n - 1] 3-5
+i [1, 3] 7-7
+i [4, 5] 7-7
+`},
 	} {
 		f := parse(c.file, c.text)
 		got := f.String()

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -153,6 +154,81 @@ func TestNotPadded(t *testing.T) {
 		}
 		if x.unpad(m, "because"); m.padded || !strings.HasSuffix(m.unpadded, ": because.") {
 			t.Errorf("%+v: %q", c, m.unpadded)
+		}
+	}
+}
+
+// A skeleton has the bounds of the program's own loops, each sweep its own, or what no
+// compiler takes: never those of the array.
+func TestSkeletonBounds(t *testing.T) {
+	const c, fortran = "#pragma omp parallel for\nfor (int k = 1; k < n - 1; k++)\n%s\n", "!$omp parallel do\ndo k = 2, n - 1\n%s\nend do\n"
+	f90 := func(lo, hi, step string) string {
+		return "do j = " + lo + ", " + hi + step + "\n a(j, k) = a(j, k) + 1\nend do\n"
+	}
+	for _, x := range []struct{ file, code, want string }{
+		{"a.c", fmt.Sprintf(c, "{ for (int j = 3; j < n - 2; j++) a[k][j] += a[k][j - 1]; for (int j = n - 5; j >= 4; j--) a[k][j] -= a[k][j + 1]; }"),
+			"X, phase, 3, n - 2, | X, phase, 1, n - 1, | X, phase, 4, n - 5 + 1, | X, phase, 1, n - 1, "},
+		{"a.c", fmt.Sprintf(c, "{ int m = g(k); for (int j = 1; j < m; j++) a[k][j] = 0; for (int j = 1; j < m; j++) a[k][j] = 0; }"),
+			"X, phase, <first Y>, <end of Y>, | X, phase, 1, n - 1, "},
+		{"a.c", fmt.Sprintf(c, "g(a, k);"), "X, phase, <first Y>, <end of Y>, | X, phase, <first X>, <end of X>, "},
+		{"a.f90", fmt.Sprintf(fortran, f90("3", "n - 2", "")+f90("n - 5", "4", ", -1")),
+			"X, phase, 3, n - 2, | X, phase, 2, n - 1, | X, phase, 4, n - 5, | X, phase, 2, n - 1, "},
+		{"a.f90", fmt.Sprintf(fortran, "call g(a, k)"), "X, phase, <first Y>, <last Y>, | X, phase, <first X>, <last X>, "},
+	} {
+		f := &finder{p: &profile.Profile{Regions: []profile.Region{{Name: "a", File: x.file, Line: 1}}}, files: make(map[string]*file)}
+		f.opt.Read = func(string) []byte { return []byte(x.code) }
+		m := &member{name: "a", layout: newLayout([]int64{99, 99}, 8, []int{0, 1}, 4)}
+		family, u := &family{f: f, axes: []int{0, 1}, members: []*member{m}}, &use{}
+		family.read(u)
+		text := family.skeletonC(u, m)
+		if strings.HasSuffix(x.file, "f90") {
+			text = family.skeletonFortran(u, m)
+		}
+		var got []string
+		for _, l := range regexp.MustCompile(`numaopt_(?:phase|part)\(&?a_dist, NUMAOPT_(\w, phase, \S[^&\n]*?, )(?:&|y0|omp_)`).FindAllStringSubmatch(text, -1) {
+			got = append(got, l[1])
+		}
+		if s := strings.Join(got, "| "); u.nest != nil || s != x.want {
+			t.Errorf("%s\ngot  %s\nwant %s\n%s", x.code, s, x.want, text)
+		}
+	}
+}
+
+// The declarations of a Fortran program without a module are its own.
+func TestModuleOf(t *testing.T) {
+	for code, want := range map[string]string{
+		"module fields\nend module\n":                                 "in a module of a.f90, as fields",
+		"! module no\nprogram p\ncontains\nmodule procedure q\nend\n": "a.f90 has no module: among the declarations of program p, ",
+		"subroutine s\nend\n":                                         "a.f90 has no module: in a new one that its loops use",
+	} {
+		f := &finder{files: make(map[string]*file)}
+		f.opt.Read = func(string) []byte { return []byte(code) }
+		if got := f.moduleOf("a.f90"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+}
+
+// The second loop of a line is replaced in it.
+func TestSharedLine(t *testing.T) {
+	f := parse("a.f90", "!$omp parallel do\ndo k = 1, n\n  do m = 1, 5; do j = 2, n; do i = 1, n\n    a(i, j, k) = m\n  end do; end do; end do\nend do\n")
+	n := &nest{file: f, par: f.loops[0], ser: f.loops[2], team: true}
+	if why := n.perfect(); why != "" {
+		t.Error(why)
+	}
+	m := &member{name: "a", layout: newLayout([]int64{9, 9, 9}, 8, []int{1, 2}, 4)}
+	text := (&family{axes: []int{1, 2}}).loopFortran(&use{axis: 1, nest: n}, m)
+	if want := "do m = 1, 5; do j = j0, j1\n        do i = 1, n\n          a(i, j, k) = m\n        end do; end do; end do\n"; !strings.Contains(text, want) {
+		t.Errorf("%s", text)
+	}
+}
+
+// Only what is padded is said to be.
+func TestWhyParts(t *testing.T) {
+	for padded, want := range map[bool]string{true: "rows become longer, and the parts whole pages", false: "up to 3.0 % of these accesses stay remote there"} {
+		x := &family{members: []*member{{loss: 0.03}, {padded: padded}}}
+		if got := x.whyParts(); !strings.Contains(got, want) || strings.Contains(got, "longer") != padded {
+			t.Errorf("%s", got)
 		}
 	}
 }

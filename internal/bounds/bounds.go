@@ -1,8 +1,9 @@
 // Package bounds reads from machine code whether other threads may do the chunks of
-// a static loop. Of gcc and gfortran it reads what becomes of a thread number: whether the result of one call of omp_get_thread_num reaches
-// the bounds of static worksharing loops and nothing else. Only then may the call
-// be answered with another thread's number, for then nobody can tell: thread t
-// does the iterations of thread c, all of them and no others.
+// a static loop. Of gcc and gfortran it reads what becomes of a thread number: whether
+// the result of one call of omp_get_thread_num reaches the bounds of static worksharing
+// loops and nothing else. Only then may the call be answered with another thread's
+// number, for then nobody can tell: thread t does the iterations of thread c, all of
+// them and no others.
 //
 // # Input
 //
@@ -33,24 +34,25 @@
 //
 // Data that each thread has its own copy of ties a region to its threads as the
 // number does. In gcc's code as in that of clang, whose runtime gives out the
-// chunks, the function of the loop, the region that it belongs to and what they call
-// in the same file are searched for accesses through %fs, other than to the guard of
-// the stack, and for calls of what tells threads apart: __tls_get_addr,
-// __kmpc_threadprivate_cached, pthread_self, in clang's code omp_get_thread_num. Each
-// refuses, also where it does no harm. So do calls through pointers (virtual
-// functions, tables of operations) and of functions of other files that are not known
-// (Among), but for the libraries of the compilers and the system, which do the same
-// for every thread.
+// chunks, the function of the loop, the region that it belongs to and what they call,
+// in this file and in those that are loaded with it (Among), are searched for accesses
+// through %fs, other than to the guard of the stack, and for calls of what tells threads
+// apart: __tls_get_addr, __kmpc_threadprivate_cached, pthread_self, in clang's code
+// omp_get_thread_num. Each refuses, also where it does no harm. So do calls through
+// pointers (virtual functions, tables of operations) and of functions that are in none
+// of these files, but for those of the compilers' and the system's libraries, which do
+// the same for every thread. Of several functions of one name each is read, for which
+// of them is called depends on the order of loading.
 //
 // # Limits
 //
-// Callers in other files of a function with a loop are not looked at. errno, which
-// each thread has its own of, is not followed.
+// errno, which each thread has its own of, is not followed. Files that are not among
+// those that are loaded with it are not known of: the runtime looks for these.
 // A program that writes exactly this formula by hand is taken for a loop, which
 // permutes it like one. Chunked loops (schedule(static, c)) and code that is not
-// optimised (-O0 divides twice) are refused. Whether
-// the threads carry private data from one loop to another on their stacks is not
-// seen here: that is a question to the trace of a run.
+// optimised (-O0 divides twice) are refused. That the threads carry no private data from
+// one loop of a region to another is proven only where the loops are in functions of
+// their own (Carries).
 package bounds
 
 import (
@@ -206,7 +208,7 @@ func (b *Binary) place(vaddr uint64) string {
 type Binary struct {
 	module *symbol.Module
 	image
-	others func() []*Binary // see Among
+	others []*Binary // see Among
 
 	mu     sync.Mutex
 	bodies map[uint64]*body // by the function's address

@@ -15,13 +15,26 @@ import (
 // plainLibraries are those whose functions, but for identities, do for one thread
 // what they do for another.
 var plainLibraries = []string{
-	"ld-linux-x86-64", "libc", "libm", "libmvec", "libpthread", "libdl", "librt", "libgcc_s", "libatomic",
+	"linux-vdso", "ld-linux-x86-64", "libc", "libm", "libmvec", "libpthread", "libdl", "librt", "libgcc_s", "libatomic",
 	"libgfortran", "libquadmath", "libgomp", "libomp", "libomp5", "libiomp5", "libstdc++", "libc++", "libc++abi",
 	"libFortranRuntime", "libFortranDecimal", "libflang_rt.runtime", "libimf", "libsvml", "libirng", "libintlc",
 }
 
 // callers are functions of theirs that call what they are given a pointer to.
 var callers = []string{"qsort", "qsort_r", "bsearch", "lfind", "lsearch", "tsearch", "tfind", "tdelete", "twalk", "pthread_once", "call_once"}
+
+// allocators are the functions that jemalloc, tcmalloc and their like put in the place
+// of libc's and, with allocatorPrefixes, of libstdc++'s: operators new and delete.
+var (
+	allocators = []string{"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "posix_memalign", "aligned_alloc", "memalign",
+		"valloc", "pvalloc", "malloc_usable_size"}
+	allocatorPrefixes = []string{"_Znw", "_Zna", "_Zdl", "_Zda"}
+)
+
+func allocates(name string) bool {
+	return slices.Contains(allocators, name) ||
+		slices.ContainsFunc(allocatorPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
 
 func isPlain(library string) bool {
 	stem, _, _ := strings.Cut(filepath.Base(library), ".so")
@@ -52,9 +65,14 @@ func importedBy(e *elf.File) imported {
 	return im
 }
 
-// unread says why nobody knows what a function of another file does; empty if it
-// does for every thread the same.
+// unread says why nobody knows what a function called through the linkage table does;
+// empty if it is read, or does for every thread the same.
 func (b *Binary) unread(name string) string {
+	for _, o := range b.offering(name) {
+		if o.resolved[name] || len(o.module.FunctionsNamed(name)) == 0 {
+			return notLookedInto(name, filepath.Base(o.module.Path()))
+		}
+	}
 	library, ok := b.imports.from[name]
 	_, common := pointerArgs[name]
 	switch {
@@ -67,7 +85,11 @@ func (b *Binary) unread(name string) string {
 	case library == "":
 		library = cmp.Or(strings.Join(b.imports.strange, " or "), "another file")
 	}
-	return fmt.Sprintf("the program calls %s of %s, which is not looked into", name, library)
+	return notLookedInto(name, library)
+}
+
+func notLookedInto(name, file string) string {
+	return fmt.Sprintf("the program calls %s of %s, which is not looked into", name, file)
 }
 
 // whyPointer is why a call is refused of which only a run tells whom it calls.

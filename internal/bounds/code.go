@@ -25,6 +25,7 @@ type image struct {
 	got       map[uint64]string
 	imports   imported
 	offers    map[string]bool // functions that other files may call
+	resolved  map[string]bool // of these, those that code chooses when the file is loaded
 	shared    map[string]bool // these, and those that it takes from others
 }
 
@@ -58,20 +59,27 @@ func Open(m *symbol.Module) (*Binary, error) {
 }
 
 // Among says which files are loaded with b: the program and its libraries, but for those
-// of the compilers and the system. What b calls in them is read there. others is called
-// when that is needed; each Binary of them should know the same files.
-func (b *Binary) Among(others func() []*Binary) { b.others = others }
+// of the compilers and the system. What b calls in them is read there; each Binary of
+// them should know the same files. pre: b has judged nothing yet, or with the same files.
+func (b *Binary) Among(others []*Binary) { b.others = others }
 
 // IsPlain reports whether the file at path is a library of the compilers or the system,
 // whose functions do for one thread what they do for another.
 func IsPlain(path string) bool { return isPlain(path) }
 
+// PlainLibraries returns the names of these: libm stands for libm.so, libm.so.6 and so on.
+func PlainLibraries() []string { return slices.Clone(plainLibraries) }
+
 func imageOf(e *elf.File) (image, error) {
-	c := image{got: importsOf(e), imports: importedBy(e), offers: map[string]bool{}, shared: map[string]bool{}}
+	c := image{got: importsOf(e), imports: importedBy(e), offers: map[string]bool{}, resolved: map[string]bool{}, shared: map[string]bool{}}
 	symbols, _ := e.DynamicSymbols()
 	for _, s := range symbols {
 		c.shared[s.Name] = true
-		c.offers[s.Name] = s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC
+		kind := elf.ST_TYPE(s.Info)
+		if s.Section != elf.SHN_UNDEF && kind != elf.STT_OBJECT && kind != elf.STT_COMMON && kind != elf.STT_TLS {
+			c.offers[s.Name] = true
+			c.resolved[s.Name] = c.resolved[s.Name] || kind == elf.STT_GNU_IFUNC
+		}
 	}
 	for _, s := range e.Sections {
 		if s.Type != elf.SHT_PROGBITS || s.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE) != elf.SHF_ALLOC {

@@ -3,6 +3,7 @@ package bounds
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -109,33 +110,63 @@ func (b *Binary) judgeStatic(fn symbol.Function, call step, gcc bool) Verdict {
 // calls fn; empty if it does not. With gcc, calls for the thread number that reach
 // loop bounds alone do not count.
 func (b *Binary) personal(fn symbol.Function, gcc bool) string {
-	why, _ := b.personalFrom(fn, fn, gcc)
+	about := routine{b, fn}
+	why, _ := about.personal(about, gcc)
 	if why != "" || symbol.IsLoop(fn.Symbol) {
 		return why
 	}
-	for _, l := range b.module.OutlinedLoops() { // whose loop this may be
-		root, ok := b.module.FunctionAt(l.Lo)
-		if !ok {
-			continue
+	for _, in := range b.all() {
+		if in.startsRegions() && len(in.module.OutlinedLoops()) == 0 {
+			return fmt.Sprintf("%s is stripped, and a parallel region of it may call %s", filepath.Base(in.module.Path()), fn.Symbol)
 		}
-		if why, calls := b.personalFrom(root, fn, gcc); calls && why != "" {
+	}
+	found := false
+	for _, root := range b.regions() { // whose loop this may be
+		why, calls := root.personal(about, gcc)
+		if calls && why != "" {
 			return why
 		}
+		found = found || calls
+	}
+	if !found {
+		return fmt.Sprintf("no parallel region was found that calls %s, so nobody can say what the threads that run its loop have of their own", fn.Symbol)
 	}
 	return ""
 }
 
-// personalFrom looks at root and what it calls, in this file and in those that are
-// loaded with it; calls reports whether the function about is among that.
-func (b *Binary) personalFrom(root, about symbol.Function, gcc bool) (why string, calls bool) {
+// regions returns the parallel regions of this file and of those that are loaded with it.
+func (b *Binary) regions() (list []routine) {
+	for _, in := range b.all() {
+		for _, l := range in.module.OutlinedLoops() {
+			if root, ok := in.module.FunctionAt(l.Lo); ok {
+				list = append(list, routine{in, root})
+			}
+		}
+	}
+	return list
+}
+
+// startsRegions reports whether the file has the OpenMP runtime run parallel regions.
+func (b *Binary) startsRegions() bool {
+	for name := range b.imports.from {
+		if strings.HasPrefix(name, "GOMP_parallel") || strings.HasPrefix(name, "__kmpc_fork_") {
+			return true
+		}
+	}
+	return false
+}
+
+// personal looks at root and what it calls, in its file and in those that are loaded
+// with it; calls reports whether the function about is among that.
+func (root routine) personal(about routine, gcc bool) (why string, calls bool) {
 	type at struct {
 		in *Binary
 		lo uint64
 	}
-	seen := map[at]bool{{b, root.Lo}: true}
-	for work := []routine{{b, root}}; len(work) > 0; work = work[1:] {
+	seen := map[at]bool{{root.in, root.Lo}: true}
+	for work := []routine{root}; len(work) > 0; work = work[1:] {
 		fn := work[0]
-		calls = calls || fn.in == b && fn.Lo == about.Lo
+		calls = calls || fn.in == about.in && fn.Lo == about.Lo
 		body := fn.in.body(fn.Function)
 		if why == "" {
 			why = fn.in.objection(body, gcc)
@@ -308,23 +339,52 @@ func (b *Binary) named(name string) (list []routine) {
 	return list
 }
 
-// elsewhere returns the functions of that name that the other files offer.
+// elsewhere returns the functions of that name that the other files offer. One without
+// a version, earlier in the order of loading, takes the place of a system library's too.
 func (b *Binary) elsewhere(name string) (list []routine) {
-	if library := b.imports.from[name]; b.others == nil || !b.shared[name] || library != "" && isPlain(library) {
-		return nil
-	}
-	for _, o := range b.others() {
-		if o != b && o.offers[name] {
+	for _, o := range b.offering(name) {
+		if o != b {
 			list = append(list, o.named(name)...)
 		}
 	}
 	return list
 }
 
+// offering returns the files with a function of that name which a call through the
+// linkage table may reach. Whose malloc it is does not matter.
+func (b *Binary) offering(name string) (list []*Binary) {
+	if !b.shared[name] || allocates(name) && isPlain(b.imports.from[name]) {
+		return nil
+	}
+	for _, o := range b.all() {
+		if o.offers[name] {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// all returns this file and those that are loaded with it, each once.
+func (b *Binary) all() []*Binary {
+	all := []*Binary{b}
+	for _, o := range b.others {
+		if o != b {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
 // ofRuntime reports whether a function is the OpenMP runtime's or flang's. One that is
-// in this file is the program's own, whatever its name, unless the runtime is in it too.
+// in a file of the program's is its own, whatever its name, unless the runtime is in it
+// too.
 func (b *Binary) ofRuntime(name string) bool {
-	return b.fortran && strings.HasPrefix(name, "_FortranA") || runtimeFunction(name) && (len(b.module.FunctionsNamed(name)) == 0 || len(b.module.FunctionsNamed(numThreads)) > 0)
+	if !runtimeFunction(name) {
+		return b.fortran && strings.HasPrefix(name, "_FortranA")
+	}
+	return !slices.ContainsFunc(append(b.named(name), b.elsewhere(name)...), func(r routine) bool {
+		return len(r.in.module.FunctionsNamed(numThreads)) == 0
+	})
 }
 
 func isRel(a x86asm.Arg) bool { _, ok := a.(x86asm.Rel); return ok }

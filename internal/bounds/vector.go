@@ -155,6 +155,8 @@ func (v *vector) classify(reg x86asm.Reg, rm x86asm.Arg) x86asm.Inst {
 			return x86asm.Inst{Op: x86asm.CVTTSD2SI, Args: x86asm.Args{reg, rm}}
 		}
 		return x86asm.Inst{Op: x86asm.CVTTSD2SI, Args: x86asm.Args{reg}}
+	case 0x1f7: // which writes to where RDI points
+		return x86asm.Inst{Op: x86asm.MASKMOVDQU}
 	case 0x193:
 		return x86asm.Inst{Op: x86asm.CVTTSD2SI, Args: x86asm.Args{reg}}
 	case 0x12a, 0x16e, 0x17a, 0x17b, 0x1c4, 0x192, 0x27a, 0x27b, 0x27c, 0x320, 0x322, 0x52a, 0x57b, 0x56e: // from rm

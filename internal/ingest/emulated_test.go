@@ -420,7 +420,7 @@ func TestEnds(t *testing.T) {
 func TestDynamicLoops(t *testing.T) {
 	qemu := emulator(t)
 	want := map[string]bool{"plain": false, "fixed": false, "by_environment": false, "dynamic": true, "guided": true, "inside": true, "in_order": true, "across": true, "reduced": true, "reduced_fixed": false,
-		"tasks": true, "taskloop": true, "alone": false}
+		"tasks": true, "taskloop": true, "alone": false, "rows": false}
 	for _, c := range []struct{ compiler, schedule string }{{"gcc", ""}, {"gcc", "static"}, {"clang", ""}, {"clang", "dynamic,8"}} {
 		t.Run(c.compiler+" "+c.schedule, func(t *testing.T) {
 			app := compileWith(t, c.compiler, "dynamic", "-fopenmp")
@@ -450,6 +450,11 @@ func TestDynamicLoops(t *testing.T) {
 			}
 			if len(nested) != 1 {
 				t.Errorf("%d of the nested loops are dynamic, want the inner one", len(nested))
+			}
+			for _, row := range r.Rows {
+				if x := r.Regions[row.Region]; x.Function == "row" {
+					t.Fatalf("%s has accesses: they are of the loop around its teams of one", x.Name)
+				}
 			}
 			if len(seen) < len(want)-1 { // "alone" may be a call of its body
 				t.Errorf("loops of %v only", seen)

@@ -59,3 +59,22 @@ func TestPlacedByProgram(t *testing.T) {
 		t.Errorf("numa_alloc_onnode, numa_alloc_interleaved, move_pages: %v", homes)
 	}
 }
+
+// A policy that was set before the program was executed is its own, as under numactl.
+func TestPlacedBeforeExec(t *testing.T) {
+	r := emulate(t, emulator(t), nil, compile(t, "policy", "-w"))
+	if want := "use: 3 of 6\nfork: 3 of 6\n"; r.out != want {
+		t.Errorf("printed %q, want %q", r.out, want)
+	}
+	var pages [4]int
+	for _, g := range r.Pages {
+		if o := r.Objects[g.Object]; o.Bytes >= 32*4096 && o.Kind == profile.Heap && g.Home >= 0 {
+			if pages[g.Home]++; !o.Placed {
+				t.Errorf("%s is placed by first touch", o.Name)
+			}
+		}
+	}
+	if pages[0]+pages[3] > 0 || pages[1] < 16 || pages[2] < 16 {
+		t.Errorf("pages of nodes %v, want them on 1 and 2", pages)
+	}
+}

@@ -19,8 +19,8 @@ type callSite struct {
 
 // verified says why a loop of the profiled file itself is not applied: the plan's
 // offset is no call that begins such a loop, or nobody can say that its code does not
-// depend on which thread does which chunk. A file stripped since, whose code cannot
-// be read, was read when the plan was made.
+// depend on which thread does which chunk. The code of a file stripped since cannot be
+// read; it was when the plan was made, which is enough where it is the only one.
 func (r *resolver) verified(file *symbol.Module, l *plan.Loop) error {
 	c, err := r.callsOf(file.Path(), functionsOf(l))
 	if err != nil {
@@ -29,10 +29,19 @@ func (r *resolver) verified(file *symbol.Module, l *plan.Loop) error {
 	if !slices.Contains(c.returns, l.Offset) {
 		return fmt.Errorf("no loop of %s's begins at %#x in %s: the plan was changed, make it again", l.Runtime, l.Offset, filepath.Base(file.Path()))
 	}
-	if _, symbols := file.FunctionAt(l.Offset - 1); !symbols || l.Schedule == plan.Affine || r.permutable == nil {
+	if l.Schedule == plan.Affine || r.permutable == nil {
 		return nil
 	}
-	return r.permutable(file.Path(), r.files.closure(), l.Offset)
+	loaded := r.files.loaded(r.plan)
+	if _, symbols := file.FunctionAt(l.Offset - 1); !symbols {
+		for _, other := range loaded {
+			if other != file.Path() {
+				return fmt.Errorf("%s was stripped since the profile, so it cannot be read what it calls in %s: do not strip it", filepath.Base(file.Path()), filepath.Base(other))
+			}
+		}
+		return nil
+	}
+	return r.permutable(file.Path(), loaded, l.Offset)
 }
 
 // copiesOf returns the other calls by which threads may begin the loop that the call
@@ -91,11 +100,22 @@ func (r *resolver) apart(found []runfile.Loop, why []error, leave func(int, erro
 		}
 		for site, i := range at {
 			if other, ok := r.differs(found, at, i, site); ok {
-				leave(i, fmt.Errorf("its code at %#x and that at %#x may be copies of one loop, and do not get the same schedule: profile a run that goes through both, built with -g and not stripped", site.offset, other))
+				leave(i, r.mayDiffer(site, other))
 				again = true
 			}
 		}
 	}
+}
+
+// mayDiffer says that the call at other may begin the loop of site, too.
+func (r *resolver) mayDiffer(site callSite, other uint64) error {
+	m := r.res.Run.Modules[site.module]
+	if file, err := r.files.table.Open(m.Path); err == nil {
+		if _, symbols := file.FunctionAt(site.offset - 1); !symbols {
+			return fmt.Errorf("%s is stripped, so its code at %#x cannot be told from that at %#x, which may be a copy of the loop: run the program as it was built", filepath.Base(m.Path), site.offset, other)
+		}
+	}
+	return fmt.Errorf("its code at %#x and that at %#x may be copies of one loop, and do not get the same schedule: profile a run that goes through both, built with -g", site.offset, other)
 }
 
 // groupLeft reports whether a loop of the group of loop i is left out.

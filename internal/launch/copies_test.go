@@ -134,6 +134,14 @@ func TestCopies(t *testing.T) {
 			if len(res.Run.Loops) != c.want || (c.want == 0) != strings.Contains(text(res.Warnings), "may be copies of one loop") {
 				t.Errorf("%d loops, want %d\n%s", len(res.Run.Loops), c.want, text(res.Warnings))
 			}
+			if c.name == "no debug information" {
+				if text, err := exec.Command("strip", app).CombinedOutput(); err != nil {
+					t.Fatal(err, string(text))
+				}
+				if res := resolve(t, p, options(t, "4x2", app)); len(res.Run.Loops) > 0 || !strings.Contains(text(res.Warnings), "is stripped") {
+					t.Errorf("stripped: %s", text(res.Warnings))
+				}
+			}
 			p.Loops = nil
 			add(calls[0]+1, plan.StaticInverse)
 			if res := resolve(t, p, options(t, "4x2", app)); len(res.Run.Loops) > 0 || !strings.Contains(text(res.Warnings), "begins at") {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"numaopt/internal/bounds"
 	"numaopt/internal/plan"
 	"numaopt/internal/symbol"
 )
@@ -24,6 +25,7 @@ type files struct {
 	environ  []string
 	words    []string // the command
 	all      []string // programs and the libraries that they are linked to; nil until needed
+	own      []string // see loaded; nil until needed
 }
 
 // linkerTimeout ends a dynamic linker that hangs, as on a lost network file system.
@@ -133,6 +135,9 @@ func (f *files) find(m plan.Module) (*symbol.Module, match) {
 // none.
 func (f *files) late(m plan.Module) *symbol.Module {
 	for _, path := range f.latePaths(m.Name) {
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs // the dynamic linker searches for one without a slash
+		}
 		if e, err := f.table.Open(path); err == nil && m.BuildID != "" && e.BuildID() == m.BuildID {
 			return e
 		}
@@ -188,7 +193,7 @@ func (f *files) closure() []string {
 	f.all = append(f.all, f.programs...)
 	seen := make(map[string]bool)
 	for _, p := range f.programs {
-		for _, lib := range libraries(p, f.environ) {
+		for _, lib := range libraries(symbol.Interpreter(p), p, f.environ) {
 			if !seen[lib] {
 				seen[lib] = true
 				f.all = append(f.all, lib)
@@ -198,16 +203,41 @@ func (f *files) closure() []string {
 	return f.all
 }
 
-// libraries asks the dynamic linker which libraries it would load for a program,
+// loaded returns the files, other than compilers' and the system's, whose code may run
+// with the loops of p: those of closure, and the files of loops that a program loads
+// while it runs, with their libraries.
+func (f *files) loaded(p *plan.Plan) []string {
+	if f.own != nil {
+		return f.own
+	}
+	all := slices.Clone(f.closure())
+	for i := range p.Loops {
+		m := p.Loops[i].Module
+		if file, _ := f.find(m); file != nil || len(f.programs) == 0 {
+			continue
+		}
+		if file := f.late(m); file != nil {
+			all = append(append(all, file.Path()), libraries(symbol.Interpreter(f.programs[0]), file.Path(), f.environ)...)
+		}
+	}
+	f.own = []string{}
+	for _, path := range all {
+		if !bounds.IsPlain(path) && !slices.Contains(f.own, path) {
+			f.own = append(f.own, path)
+		}
+	}
+	return f.own
+}
+
+// libraries asks a dynamic linker which libraries it would load for a file,
 // in its order. A failure counts as none.
-func libraries(program string, environ []string) []string {
-	linker := symbol.Interpreter(program)
+func libraries(linker, file string, environ []string) []string {
 	if linker == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), linkerTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, linker, "--list", program)
+	cmd := exec.CommandContext(ctx, linker, "--list", file)
 	cmd.Env = environ
 	out, err := cmd.Output()
 	if err != nil {

@@ -67,7 +67,11 @@ func pick(file *symbol.Module, e *plan.Entry, same bool) (symbol.Variable, error
 	if len(exact) > 0 {
 		return symbol.Variable{}, fmt.Errorf("%s has a symbol %s, but of another source file than %s", name, e.Symbol, fileName(e.File))
 	}
-	return symbol.Variable{}, fmt.Errorf("%s has no symbol %s", name, e.Symbol)
+	why := ""
+	if len(file.Functions()) == 0 {
+		why = ": it is stripped"
+	}
+	return symbol.Variable{}, fmt.Errorf("%s has no symbol %s%s", name, e.Symbol, why)
 }
 
 // fromFile returns those of vars that come from a source file: of the same path

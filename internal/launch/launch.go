@@ -63,7 +63,7 @@ type Options struct {
 	Summary string   // path for the runtime's JSON; empty is text on stderr
 	// Permutable says why the loop whose bounds are fetched by the call that returns
 	// to an ELF virtual address of a file must stay as it is; nil if it need not.
-	// loaded are the program and the libraries that it is linked to.
+	// loaded are the files that are loaded with it, but for those of compilers and system.
 	// Without it loops of rebuilt files keep OpenMP's schedule.
 	Permutable func(path string, loaded []string, returns uint64) error
 	// MapCount is the kernel's vm.max_map_count, of which placing may use a
@@ -148,7 +148,10 @@ type resolver struct {
 	// permutable is Options.Permutable; bounds the calls found so far.
 	permutable func(path string, loaded []string, returns uint64) error
 	bounds     map[string]callsOutcome
-	otherwise  int // objects for which Entry.Otherwise is in force
+	// otherwise and untouched count objects for which Entry.Otherwise is in force: those
+	// that it places, and those that it leaves to first touch.
+	otherwise, untouched int
+	itself               map[plan.Module]bool // see isItself
 }
 
 // unscheduled reports whether more of the plan's loops keep OpenMP's schedule here than
@@ -159,9 +162,16 @@ func (r *resolver) unscheduled() bool { return 2*len(r.res.Run.Loops) < len(r.pl
 // the loops do not, or where they do not for that reason.
 func (r *resolver) mismatched() {
 	n := len(r.plan.Loops) - len(r.res.Run.Loops)
+	var suits []string
+	if r.otherwise > 0 {
+		suits = append(suits, fmt.Sprintf("%d of its objects are placed as suits that", r.otherwise))
+	}
+	if r.untouched > 0 {
+		suits = append(suits, fmt.Sprintf("%d are left to first touch, which suits that", r.untouched))
+	}
 	switch {
-	case r.otherwise > 0:
-		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, so %d of its objects are placed as suits that: profile the program as it is run here", n, len(r.plan.Loops), r.otherwise)
+	case len(suits) > 0:
+		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, so %s: profile the program as it is run here", n, len(r.plan.Loops), strings.Join(suits, " and "))
 	case n > 0 && len(r.res.Run.Objects) > 0:
 		r.res.warn("%d of the plan's %d loops keep OpenMP's schedule, and the pages are placed for all of them: make a plan without, with numaopt plan --no-schedules", n, len(r.plan.Loops))
 	}
@@ -185,14 +195,24 @@ func (r *resolver) tooSmall(o *runfile.Object, e *plan.Entry, place plan.Distrib
 	}
 }
 
-// otherMap is Entry.Otherwise as a page map, which the runtime takes up where a sweep has
-// another length than in the plan; nil where that is none of few runs, as interleaving.
+// mayEnd reports whether the plan's schedules can end while the program runs: those of
+// block-exclusive loops do where a sweep has another length than in the plan. Others stay,
+// and so do the pages where there are any; affine loops Entry.Otherwise has as they are.
+func (r *resolver) mayEnd() bool {
+	sweeps := func(l runfile.Loop) bool { return l.Sweep > 0 }
+	stays := func(l runfile.Loop) bool { return l.Sweep == 0 && l.Schedule != runfile.Affine }
+	return slices.ContainsFunc(r.res.Run.Loops, sweeps) && !slices.ContainsFunc(r.res.Run.Loops, stays)
+}
+
+// otherMap is Entry.Otherwise as a page map, which the runtime takes up where the plan's
+// schedules end. nil where that is interleaving, which is no map of few runs: such an object
+// stays where it is.
 func (r *resolver) otherMap(e *plan.Entry) []runfile.Pages {
 	d, pages := *e.Otherwise, e.Bytes.Pages()
 	if e.Instance != nil {
 		pages *= e.Instance.Count
 	}
-	if d.Policy == plan.Interleave || !d.Places() {
+	if d.Policy == plan.Interleave {
 		return nil
 	}
 	runs := d.Map
@@ -211,8 +231,8 @@ func (r *resolver) object(i int, e *plan.Entry) {
 	o.Touched = touched(e.Touched)
 	place := e.Place
 	if e.Otherwise != nil && r.unscheduled() {
-		r.otherwise++
 		if place = *e.Otherwise; !place.Places() {
+			r.untouched++
 			r.res.Left++
 			return
 		}
@@ -232,7 +252,11 @@ func (r *resolver) object(i int, e *plan.Entry) {
 		return
 	}
 	r.tooSmall(&o, e, place)
-	if e.Otherwise != nil && !r.unscheduled() && slices.ContainsFunc(r.res.Run.Loops, func(l runfile.Loop) bool { return l.Sweep > 0 }) {
+	switch {
+	case e.Otherwise == nil:
+	case r.unscheduled():
+		r.otherwise++
+	case r.mayEnd():
 		o.Otherwise = r.otherMap(e)
 	}
 	r.res.Run.Objects = append(r.res.Run.Objects, o)

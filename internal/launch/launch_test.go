@@ -368,12 +368,12 @@ func TestOtherProgram(t *testing.T) {
 			[]string{"its one object is not placed (table in grid.c is not placed: app is not among the program and its libraries); profile this one"},
 			described(t, "env") + ", which may start " + described(t, other)},
 		{"no build id, other name", alone, noBuildID, []string{other}, []string{notOne}, described(t, other)},
-		{"may start it", alone, nil, []string{other}, []string{"4 of its 5 objects are placed if it starts that one"}, described(t, other)},
+		{"may start it", alone, nil, []string{other}, []string{"nothing of it is in force here; where this one starts that one, 4 of its 5 objects are placed"}, described(t, other)},
 		{"may start it, two alike", alone, func(p *plan.Plan) { p.Objects[1].Stack = p.Objects[0].Stack }, []string{other},
-			[]string{"2 of its 5 objects are placed if it starts that one", "new_grid:12 < main:27 is not placed: ", "new_grid:12 < main:27 is not placed: "},
+			[]string{"nothing of it is in force here; where this one starts that one, 2 of its 5 objects are placed", "new_grid:12 < main:27 is not placed: ", "new_grid:12 < main:27 is not placed: "},
 			described(t, other)},
 		{"may start it, one", alone, func(p *plan.Plan) { p.Objects = p.Objects[:1] }, []string{other},
-			[]string{"its one object is placed if it starts that one"}, described(t, other)},
+			[]string{"nothing of it is in force here; where this one starts that one, its one object is placed"}, described(t, other)},
 	} {
 		p := heapPlan(t, app)
 		p.From.Command = []string{c.from, app}

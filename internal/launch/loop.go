@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
+	"numaopt/internal/bounds"
 	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/runfile"
@@ -56,6 +58,31 @@ func (r *resolver) loops() {
 		}
 		r.res.Run.Loops = append(r.res.Run.Loops, found[i])
 	}
+	r.read()
+}
+
+// read tells the runtime with which files the loops were judged: what runs in the end,
+// by whatever wrapper, search path or dlopen, may be others.
+func (r *resolver) read() {
+	judged := func(l runfile.Loop) bool { return l.Schedule != runfile.Affine }
+	if r.permutable == nil || !slices.ContainsFunc(r.res.Run.Loops, judged) {
+		return
+	}
+	for _, path := range r.files.loaded(r.plan) {
+		file, err := r.files.table.Open(path)
+		if err != nil {
+			continue // nor was it judged
+		}
+		m := runfile.Module{Path: path}
+		if carried(file.BuildID()) {
+			m.BuildID = file.BuildID()
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(r.files.programs, path) {
+			m.Path = real // as the runtime knows the program
+		}
+		r.res.Run.Read = append(r.res.Run.Read, m)
+	}
+	r.res.Run.Plain = bounds.PlainLibraries()
 }
 
 // sameSite leaves out loops that are one call site now.
@@ -103,8 +130,8 @@ func (r *resolver) schedule(o *runfile.Loop, l *plan.Loop) error {
 }
 
 // site finds the call that fetches the bounds of a loop. A file that the program
-// loads while it runs the runtime knows by its build id; guess is true where the file is the program itself under another name, or one that this
-// one starts.
+// loads while it runs the runtime knows by its build id; guess is true where the file
+// is the program itself under another name, or one that this one starts.
 func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 	file, how := r.files.find(l.Module)
 	switch {
@@ -121,7 +148,7 @@ func (r *resolver) site(o *runfile.Loop, l *plan.Loop) (guess bool, err error) {
 		o.Module = r.module(file.Path(), file.BuildID())
 		return false, nil
 	}
-	if how == guessed && carried(l.Module.BuildID) {
+	if how == guessed && carried(l.Module.BuildID) && !r.isItself(l.Module, file) {
 		o.Module, o.Offset = r.module(l.Module.Name, l.Module.BuildID), l.Offset
 		return true, r.verifiedLate(l)
 	}
@@ -215,7 +242,7 @@ func (r *resolver) sound(file *symbol.Module, l *plan.Loop, c calls, ra uint64) 
 	if r.permutable == nil {
 		return fmt.Errorf("%s was rebuilt, and what its code does with the thread number is known of the profiled one alone: profile it again", filepath.Base(file.Path()))
 	}
-	return r.permutable(file.Path(), r.files.closure(), ra)
+	return r.permutable(file.Path(), r.files.loaded(r.plan), ra)
 }
 
 // known reports whether a call is at a loop of the plan that is permuted as l is.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"numaopt/internal/plan"
+	"numaopt/internal/symbol"
 )
 
 // otherProgram warns where the command starts another program than the plan is
@@ -21,12 +22,43 @@ func (r *resolver) otherProgram(first, last int) {
 	what := r.shares(len(r.hoped), len(r.hopedLoops))
 	switch {
 	case len(r.hoped)+len(r.hopedLoops) > 0:
-		what += " if it starts that one"
+		what = "nothing of it is in force here; where this one starts that one, " + what
 	case len(reasons) > 0:
 		what += fmt.Sprintf(" (%v); profile this one", reasons[0])
 	}
 	claim := fmt.Errorf("this plan is for %s, and this is %s: %s", named(meant.Name, meant.BuildID), r.started(), what)
 	r.res.Warnings = slices.Replace(r.res.Warnings, first, last, claim)
+}
+
+// isItself reports whether file, guessed to be module m of the plan under another name,
+// has something of the plan in it: it is that program rebuilt then, not one that may
+// start it.
+func (r *resolver) isItself(m plan.Module, file *symbol.Module) bool {
+	if is, ok := r.itself[m]; ok {
+		return is
+	}
+	is := slices.ContainsFunc(r.plan.Objects, func(e plan.Entry) bool {
+		if e.Symbol != "" {
+			_, err := pick(file, &e, false)
+			return e.Module == m && err == nil
+		}
+		if !slices.ContainsFunc(e.Stack, func(f plan.Frame) bool { return f.Module == m }) {
+			return false
+		}
+		items, err := r.items(e.Stack)
+		if err == nil {
+			_, err = r.frames(items)
+		}
+		return err == nil
+	}) || slices.ContainsFunc(r.plan.Loops, func(l plan.Loop) bool {
+		_, err := r.rebuilt(file, &l)
+		return l.Module == m && err == nil
+	})
+	if r.itself == nil {
+		r.itself = make(map[plan.Module]bool)
+	}
+	r.itself[m] = is
+	return is
 }
 
 // program is the module of the plan that is the program itself: of the command's

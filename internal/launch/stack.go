@@ -38,8 +38,8 @@ func (r *resolver) heap(o *runfile.Object, e *plan.Entry) error {
 func (r *resolver) guessed(stack []plan.Frame) bool {
 	guess := false
 	for _, f := range stack {
-		_, how := r.files.find(f.Module)
-		guess = guess || how == guessed
+		file, how := r.files.find(f.Module)
+		guess = guess || how == guessed && !r.isItself(f.Module, file)
 		if !carried(f.Module.BuildID) || f.Offset == 0 {
 			return false
 		}

@@ -13,7 +13,11 @@ import (
 func (t *table) confidence(f, rival *fit) float64 {
 	chance := t.byChance(f)
 	if rival != nil {
-		chance = max(chance, math.Exp(min(0, -t.weight*(f.likelihood-rival.likelihood))))
+		ahead := f.likelihood - rival.likelihood
+		if t.seen() { // the rival is the less simple, and must be as much better
+			ahead += clearlyBetter * t.ceiling()
+		}
+		chance = max(chance, math.Exp(min(0, -t.weight*ahead)))
 	}
 	return 1 - chance
 }
@@ -50,9 +54,11 @@ func (t *table) scatter(f *fit) float64 {
 // accidental reports whether all of many pages have been seen and still f is likelier
 // chance than not.
 func (t *table) accidental(f *fit) bool {
-	n := uint64(len(t.page))
-	return n >= manyPages*uint64(len(t.nodes)) && t.samples >= manySamples*n && t.byChance(f) > 0.5
+	return len(t.page) >= manyPages*len(t.nodes) && t.seen() && t.byChance(f) > 0.5
 }
+
+// seen reports whether more samples of the pages would say nothing new.
+func (t *table) seen() bool { return t.samples >= manySamples*uint64(len(t.page)) }
 
 // divergence is Kullback and Leibler's of a share p from a share q < p; 0 if p is
 // not above q.

@@ -44,7 +44,7 @@ type Kind string
 
 // The kinds. Those up to BlockExclusive divide the object.
 const (
-	XWise          Kind = "x-wise"          // one contiguous part for each node, in their order
+	XWise          Kind = "x-wise"          // one contiguous part for each node, in their order; one may be at both ends
 	YWise          Kind = "y-wise"          // the same in every row
 	ZWise          Kind = "z-wise"          // the same in every row of the next dimension
 	BlockCyclic    Kind = "block-cyclic"    // the same in every period of another size
@@ -88,9 +88,9 @@ const (
 	// clearlyBetter is by how much of what there is to gain the likelihood of a
 	// candidate that is tried later, and is less simple, must be higher.
 	clearlyBetter = 0.03
-	// minConfidence is the least confidence of a pattern that more samples would
+	// MinConfidence is the least confidence of a pattern that more samples would
 	// make surer.
-	minConfidence = 0.95
+	MinConfidence = 0.95
 	// manySamples is the samples a page from which on more of them say nothing new.
 	manySamples = 4
 	// manyPages is the pages for each node with which a pattern is surer than chance;
@@ -193,7 +193,7 @@ func Find(u Use, strides []int64) Result {
 	r.Explains = best.explains
 	r.Confidence = t.confidence(best, rival)
 	r.Kind = best.kind(t, strides)
-	if t.samples < manySamples*uint64(len(t.page)) && r.Confidence < minConfidence {
+	if !t.seen() && r.Confidence < MinConfidence {
 		return Result{Kind: NotEnough, Explains: math.NaN(), Confidence: math.NaN(), Samples: t.samples, Need: 2 * t.samples}
 	}
 	return r

@@ -46,6 +46,15 @@ var kernels = map[string]kernel{
 	"x down":   func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return p - 1 - chunk(x, 0, a.nx, p) },
 	"y down":   func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return p - 1 - chunk(y, 0, a.ny, p) },
 	"x turned": func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return (chunk(x, 0, a.nx, p) + 1) % p },
+	// Threads that the program starts are numbered from 1: the last one is on node 0.
+	"started": func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return (x*2*p/a.nx + 1) / 2 % p },
+	// Node 0 does more, and what it does lies at both ends of the parts.
+	"uneven": func(a array, p, x, y, z int64, r *rand.Rand) int64 {
+		if x < 3 || x > a.nx-6 {
+			return 0
+		}
+		return chunk(x, 0, a.nx, p)
+	},
 	"cyclic 3": func(a array, p, x, y, z int64, _ *rand.Rand) int64 { return x / 3 % p },
 	"cyclic from 1": func(a array, p, x, y, z int64, _ *rand.Rand) int64 {
 		return (x + 3) / 4 % p
@@ -160,6 +169,44 @@ func TestKernels(t *testing.T) {
 						check(t, name+", no strides", q.kernel, q.on(nodes), a, nil, Find(u, nil))
 					}
 				}
+			}
+		}
+	}
+}
+
+// Where all has been seen, a less simple fit that is a little likelier leaves no doubt;
+// of samples it may be the true one.
+func TestRivalFit(t *testing.T) {
+	for period, sure := range map[uint64]bool{1: true, 1000: false} {
+		tab := newTable(run("x sweep", whole, 4, 1, period, 1))
+		f := tab.fitParts(tab.size)
+		rival := *f
+		rival.likelihood += clearlyBetter * tab.ceiling() / 4
+		if c := tab.confidence(f, &rival); (c >= MinConfidence) != sure {
+			t.Errorf("one of %d accesses: confidence %.3f", period, c)
+		}
+	}
+}
+
+// What wraps around the object's ends is x-wise.
+func TestWrapped(t *testing.T) {
+	for _, kernel := range []string{"started", "uneven"} {
+		for _, a := range []array{whole, broken, flat} {
+			if r := Find(run(kernel, a, 4, 1, 1, 1), a.strides()); r.Kind != XWise || r.Confidence < MinConfidence {
+				t.Errorf("%s %v: %s every %d of %d, sure %.3f", kernel, a, r.Kind, r.Period, a.bytes(), r.Confidence)
+			}
+		}
+	}
+}
+
+// Parts of half a page and of one, whose borders an allocation's head moves by 16 bytes:
+// pages do not tell the order of the nodes, and all but the first hold bytes of others.
+func TestSmallParts(t *testing.T) {
+	a := array{1024, 1024, 1, 8, 16}
+	for kernel, want := range map[string]Kind{"y sweep": YWise, "y down": Inverse} {
+		for _, nodes := range []int{2, 4} {
+			if r := Find(run(kernel, a, nodes, 1, 1, 1), a.strides()[:1]); r.Kind != want || r.Period != 8192 || r.Explains < 0.99 {
+				t.Errorf("%s on %d nodes: %s every %d, explains %.3f", kernel, nodes, r.Kind, r.Period, r.Explains)
 			}
 		}
 	}

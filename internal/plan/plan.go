@@ -84,8 +84,10 @@ type Entry struct {
 	File   string `yaml:"file,omitempty"`
 
 	Place Distribution `yaml:"place"`
-	// Otherwise is its place where the plan's loops keep OpenMP's schedule, as in another
-	// build or on other nodes: pages and schedules belong together. Absent is Place.
+	// Otherwise is its place where the plan's loops keep OpenMP's schedule: most of them
+	// from the start, as in another build or on other nodes, or all of them once a sweep of
+	// block-exclusive loops, if no others are permuted, has another length than in the plan.
+	// Pages and schedules belong together. Absent is Place.
 	Otherwise *Distribution `yaml:"otherwise,omitempty"`
 	// Touched is which pages the profile saw touched, as runs; empty is not
 	// known. Offsets are pages of the object, or of the instances together.

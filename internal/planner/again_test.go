@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,5 +114,66 @@ func TestComparable(t *testing.T) {
 	opt.Again = further(again)
 	if r := build(t, block(), opt); !strings.Contains(strings.Join(r.Warnings, "\n"), "again-0 has no counterpart of the pages") {
 		t.Errorf("warnings %q", r.Warnings)
+	}
+}
+
+// TestPartlyAlike: where a part of the work repeats, the loop table and the rows add up to
+// the prediction, but for rounding.
+func TestPartlyAlike(t *testing.T) {
+	drawn := func(seed uint64, unlike int) *profile.Profile {
+		same, other := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(seed, 3))
+		pages := repeat(256, func(i int) string {
+			user := same.IntN(7)
+			if i%100 < unlike {
+				user = other.IntN(7)
+			}
+			return "0!1" + strings.Repeat(" 0", 1+user) + " 900"
+		})
+		return profiletest.Draw(4, 2, "u heap: "+strings.Join(pages, " | "))
+	}
+	permuted := func(seed uint64, unlike int) *profile.Profile {
+		p := crossing(2, 4, 16, nil).Profile
+		for i := range p.Rows {
+			if r := &p.Rows[i]; seed > 1 && int(r.Page)%100 < unlike {
+				r.Thread = (r.Thread + 5) % int32(len(p.Threads))
+			}
+		}
+		return p
+	}
+	for _, c := range []struct {
+		name   string
+		run    func(uint64, int) *profile.Profile
+		unlike int
+	}{{"a loop", drawn, 5}, {"a loop", drawn, 30}, {"a loop", drawn, 60}, {"permuted loops", permuted, 4}} {
+		opt := DefaultOptions()
+		opt.Again = further(c.run(2, c.unlike))
+		r, err := Build(c.run(1, c.unlike), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("%s, %d %% unlike", c.name, c.unlike)
+		if o := r.Outcome; !slices.ContainsFunc(o.Profile.Rows, func(x profile.Row) bool { n := o.d.chance.Repeats(&x); return n > 0 && n < 1 }) {
+			t.Errorf("%s: nothing repeats in part", name)
+		}
+		if (len(r.Plan.Loops) > 0) != (c.name == "permuted loops") {
+			t.Errorf("%s: %d loops permuted", name, len(r.Plan.Loops))
+		}
+		addsUp(t, name, r)
+	}
+}
+
+func addsUp(t *testing.T, name string, r *Result) {
+	t.Helper()
+	var before, after, rows uint64
+	for _, x := range r.Loops {
+		before, after = before+x.Before, after+x.After
+	}
+	for i := range r.Outcome.Profile.Rows {
+		rows += r.Outcome.Remote(&r.Outcome.Profile.Rows[i])
+	}
+	for what, got := range map[string][2]uint64{"loops before": {before, r.Before.Remote}, "loops": {after, r.After.Remote}, "rows": {rows, r.After.Remote}} {
+		if off := int64(got[0]) - int64(got[1]); max(off, -off) > int64(r.Before.Known)/100 {
+			t.Errorf("%s: %s have %d remote, the prediction %d of %d", name, what, got[0], got[1], r.Before.Known)
+		}
 	}
 }

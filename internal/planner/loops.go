@@ -318,8 +318,10 @@ func (d *demand) countLoops(list []LoopDecision, at []int, groups []group) {
 			x.After += d.farStill(r, count, where, shared)
 			continue
 		}
+		sure := d.sure(r, count)
+		x.After += d.farDealt(r, count-sure, where, shared)
 		for part := range d.loops.pieces(g, r) {
-			x.After += d.farFrom(to[g][part.slot], int(r.Page), part.of(count), where, shared)
+			x.After += d.farFrom(to[g][part.slot], int(r.Page), part.of(sure), where, shared)
 		}
 	}
 }
@@ -339,23 +341,43 @@ func (d *demand) countAgain(x *LoopDecision, to []int, g int, r *profile.Row, wh
 	}
 }
 
+// sure is how many of count accesses of r the same node makes in each run; the others are
+// dealt to any.
+func (d *demand) sure(r *profile.Row, count uint64) uint64 {
+	if d.hands[d.chance.Part(r)] == nil {
+		return count
+	}
+	return uint64(d.chance.Repeats(r) * float64(count))
+}
+
 // farStill is farFrom for row r of work that no schedule moves; where nil is as
-// profiled. Any node may do what is handed out, as in dealt.divide, and pages that it
-// touches first follow it.
+// profiled.
 func (d *demand) farStill(r *profile.Row, count uint64, where []int, shared map[int][]int) uint64 {
-	from, at := int(d.p.Threads[r.Thread].Node), int(d.p.Pages[r.Page].Home)
-	nodes := d.hands[d.chance.Part(r)]
-	chance := d.chance.Repeats(r) == 0 && nodes != nil
-	placed := where != nil && (where[r.Page] >= 0 || shared[int(r.Page)] != nil)
+	from, sure := int(d.p.Threads[r.Thread].Node), d.sure(r, count)
+	far := d.farDealt(r, count-sure, where, shared)
+	if where != nil {
+		return far + d.farFrom(from, int(r.Page), sure, where, shared)
+	}
+	if from != int(d.p.Pages[r.Page].Home) {
+		far += sure
+	}
+	return far
+}
+
+// farDealt is farStill for count accesses of row r that any node may make: divided as in
+// dealt.divide, and pages that such work touches first follow it.
+func (d *demand) farDealt(r *profile.Row, count uint64, where []int, shared map[int][]int) uint64 {
+	if count == 0 {
+		return 0
+	}
+	from, at, nodes := int(d.p.Threads[r.Thread].Node), int(d.p.Pages[r.Page].Home), d.hands[d.chance.Part(r)]
 	switch {
-	case chance && shared[int(r.Page)] != nil:
+	case shared[int(r.Page)] != nil:
 		return count - share(count, mean(nodes, shared[int(r.Page)]), sum(nodes))
-	case chance && placed:
+	case where != nil && where[r.Page] >= 0:
 		return count - share(count, nodes[where[r.Page]], sum(nodes))
-	case chance && !d.dealtFirst[r.Page]:
+	case !d.dealtFirst[r.Page]:
 		return count - share(count, nodes[at], sum(nodes))
-	case !chance && where != nil:
-		return d.farFrom(from, int(r.Page), count, where, shared)
 	case from == at:
 		return 0
 	}

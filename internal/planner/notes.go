@@ -137,7 +137,7 @@ func (d *demand) stuckLoops(r *Result) []string {
 
 // because is why accesses stay remote wherever the pages are.
 func (x *Decision) because() string {
-	const sharing = "because threads of several nodes use the same pages (uniform sharing); only another schedule of the loops or another layout changes that"
+	const sharing = "because threads of several nodes use the same pages (uniform sharing); where loops divide it differently, another schedule or another layout may change that, and where each thread uses all of it, nothing does"
 	switch {
 	case x.luck():
 		return x.why() + "; only a fixed assignment (a static schedule, a queue for each node) changes that"

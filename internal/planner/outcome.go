@@ -77,12 +77,13 @@ func (o *Outcome) Remote(r *profile.Row) (remote uint64) {
 	if !o.known(r) {
 		return 0
 	}
-	again, counts := o.d.loops.again(o.d.p, g, r), o.d.counts(r)
+	again, sure := o.d.loops.again(o.d.p, g, r), uint64(0)
+	if o.d.counts(r) {
+		sure = o.d.sure(r, r.Count)
+		remote = o.d.farDealt(r, r.Count-sure, o.where, o.shared)
+	}
 	for part := range o.d.loops.pieces(g, r) {
-		var count uint64
-		if counts {
-			count = part.of(r.Count)
-		}
+		count := part.of(sure)
 		if again > 0 && part.from > 0 && o.d.loops.turned(part.slot, o.to[g]) {
 			count += again
 		}

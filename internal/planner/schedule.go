@@ -230,8 +230,8 @@ func (l *loops) classify(p *profile.Profile, ran []bool) string {
 // gather makes groups of the loops that must be permuted alike: those of one call
 // site; and of one outlined function, because a thread may keep data of its own,
 // threadprivate or on its stack, from one static loop of a region to the next
-// (OpenMP 5.1, §2.11.4, promises it the same iterations). Options.Apart frees
-// those that a barrier separates. Where one must stay static, all must.
+// (OpenMP 5.1, §2.11.4, promises it the same iterations). Options.Apart frees of
+// these those that a barrier separates. Where one must stay static, all must.
 func (l *loops) gather(d *demand) {
 	p := d.p
 	leader := make([]int, len(p.Regions))

@@ -115,7 +115,7 @@ func (t *textWriter) patterns(r *Report) {
 	}
 	t.title("What the loops want of the objects")
 	t.render(tab, more)
-	t.wrapped("  ", "block: a node's part; DRAM: the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to; sure: that this is neither chance nor another pattern.")
+	t.wrapped("  ", "block: a node's part; DRAM: the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to, or a part of it; sure: that this is neither chance nor another pattern, ? where that is likelier than 5 %, as with few pages.")
 	for _, s := range append(merged, notes...) {
 		t.wrapped("  ", s)
 	}
@@ -151,5 +151,9 @@ func wantRow(name string, w *Pattern) table.Row {
 	case pattern.NotEnough:
 		wants = fmt.Sprintf("? of %s samples", compact(w.Samples))
 	}
-	return table.Row{name, short(w.Loop, 24), wants, block, cell(w.DRAMPct), cell(w.Explains), cell(w.Confidence)}
+	sure := cell(w.Confidence)
+	if float64(w.Confidence) < 100*pattern.MinConfidence {
+		sure = "?"
+	}
+	return table.Row{name, short(w.Loop, 24), wants, block, cell(w.DRAMPct), cell(w.Explains), sure}
 }

@@ -247,7 +247,7 @@ func stuckFindings(r *Report) []string {
 		case f.chance == looks:
 			list = append(list, fmt.Sprintf("%s, because in %s the work on it looks handed out at run time, to other threads each time. If it is, a fixed assignment would help: a queue for each node.", what, names(f.loops)))
 		case f.conflict:
-			list = append(list, fmt.Sprintf("%s, because %s %s the data over the nodes in another way than the rest of the program. A matching loop schedule would help: numaopt plan looks for one.", what, names(f.loops), verb(len(f.loops), "divides", "divide")))
+			list = append(list, fmt.Sprintf("%s, because %s %s the data over the nodes in another way than the rest of the program. Only a matching loop schedule could help: numaopt plan looks for one, and plan --explain says why where it finds none.", what, names(f.loops), verb(len(f.loops), "divides", "divide")))
 		default:
 			list = append(list, fmt.Sprintf("%s, because in %s several nodes use the same pages. It takes another order of the data or of the loop, or a copy for each node if it is only read.", what, names(f.loops)))
 		}

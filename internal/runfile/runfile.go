@@ -20,12 +20,14 @@
 //	summary PATH
 //	affine 0|1
 //	module M BUILDID|- PATH
+//	read BUILDID|- PATH       a file that the loops were judged with; see Run.Read
+//	plain NAME                libm: libm.so, libm.so.6 and so on need not be read
 //	object ID KIND RANK FIRST COUNT MINBYTES MAXBYTES POLICY ARG NAME
 //	frame ID K M LO HI
 //	symbol ID M VADDR BYTES
 //	map ID RUNS
 //	touched ID RUNS
-//	otherwise ID RUNS         the map if a block-exclusive loop's sweep has another length
+//	otherwise ID RUNS         the map once the block-exclusive loops have ended: no others are permuted
 //	loop ID RUNTIME M OFFSET SCHEDULE ARG NAME
 //
 // Numbers are decimal; addresses and node masks are hexadecimal with 0x. The
@@ -133,8 +135,8 @@ type Object struct {
 	// Touched is which pages were seen touched, as runs of Node 1 (touched) and
 	// -1 (not); empty is not known.
 	Touched []Pages
-	// Otherwise is the page map to which it moves where block-exclusive loops turn out to
-	// run as OpenMP made them; empty is none.
+	// Otherwise is the page map to which it moves once a sweep has another length than in the
+	// plan, which ends all block-exclusive loops; empty is none. No other loops are permuted.
 	Otherwise []Pages
 	// Frames names a Heap or Mapping object: Frames[k] are the alternatives for
 	// frame k, 0 is innermost.
@@ -204,6 +206,10 @@ type Run struct {
 	Modules []Module
 	Objects []Object
 	Loops   []Loop
+	// Read are the files that the loops were judged with. Where there are any, loops run
+	// as OpenMP makes them once the process has another file, but those of Plain.
+	Read  []Module
+	Plain []string // names of libraries, without .so and what follows
 }
 
 // line makes a text fit to end a line: line breaks become spaces.

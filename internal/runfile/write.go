@@ -2,6 +2,7 @@ package runfile
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -20,11 +21,13 @@ func Write(w io.Writer, r Run) error {
 	b := bufio.NewWriter(w)
 	writeHead(b, r)
 	for i, m := range r.Modules {
-		id := m.BuildID
-		if id == "" {
-			id = "-"
-		}
-		fmt.Fprintf(b, "module %d %s %s\n", i, id, line(m.Path))
+		fmt.Fprintf(b, "module %d %s\n", i, file(m))
+	}
+	for _, m := range r.Read {
+		fmt.Fprintf(b, "read %s\n", file(m))
+	}
+	for _, name := range r.Plain {
+		fmt.Fprintf(b, "plain %s\n", name)
 	}
 	for _, o := range r.Objects {
 		writeObject(b, o)
@@ -41,6 +44,8 @@ func Write(w io.Writer, r Run) error {
 	}
 	return b.Flush()
 }
+
+func file(m Module) string { return cmp.Or(m.BuildID, "-") + " " + line(m.Path) }
 
 // writeHead writes what concerns the whole run.
 func writeHead(b *bufio.Writer, r Run) {

@@ -42,26 +42,31 @@ func set(p *profile.Profile, shapes map[int]Shape, text string) error {
 		return err
 	}
 	groups, _ := access.Groups(p)
-	var sizes, names []string
-	found := false
+	var sizes, names, found []string
+	exact := slices.ContainsFunc(groups, func(g access.Group) bool { return g.Name == name })
 	for _, g := range groups {
 		if g.Kind.Private() || g.Kind == profile.Unknown || g.Kind == profile.Small {
 			continue
 		}
-		if !called(p, &g, shapes[g.Objects[0]].Variable, name) {
+		if exact && g.Name != name || !called(p, &g, shapes[g.Objects[0]].Variable, name) {
 			names = append(names, g.Name)
 			continue
 		}
 		for _, i := range g.Objects {
 			if t, ok := s.complete(p.Objects[i].Bytes); ok {
-				shapes[i], found = t, true
+				shapes[i] = t
+				if !slices.Contains(found, g.Name) {
+					found = append(found, g.Name)
+				}
 			} else {
 				sizes = append(sizes, units.Bytes(p.Objects[i].Bytes).Exact())
 			}
 		}
 	}
 	switch {
-	case found:
+	case len(found) > 1:
+		return fmt.Errorf("--shape %s: %s is not one object but %s; give one of these names", text, name, strings.Join(found, ", "))
+	case len(found) == 1:
 		return nil
 	case len(sizes) > 0:
 		return fmt.Errorf("--shape %s: that is %s, but %s has %s; give all dimensions, the slowest first, and the element's bytes",
@@ -257,7 +262,7 @@ func declared(m *symbol.Module, vaddr uint64, at ident.Location, column int) (li
 		return list
 	}
 	if ident.Fortran(at.File) {
-		for _, a := range allocate(text, at.Line) {
+		for _, a := range allocate(text, at.Line, column) {
 			if known, ok := m.Pointer(vaddr, a.Variable, at.Line); ok && len(known.Dims) == len(a.Dims) {
 				a.Elem = known.Elem
 			}

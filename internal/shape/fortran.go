@@ -16,12 +16,28 @@ var (
 	parameter    = regexp.MustCompile(`(?i)\bparameter\b`)
 	definition   = regexp.MustCompile(`^\s*\(?\s*(\w+)\s*=\s*(.+?)\s*$`)
 	fortranName  = regexp.MustCompile(`[a-z]\w*`)
+	integer      = regexp.MustCompile(`\b0*(\d+)(?:_\w+)?\b`) // 0100 is a hundred, 100_8 is of kind 8
 )
 
-// allocate is the arrays of the ALLOCATE statement that begins in a line (from 1):
-// names in lower case, Dims in memory order, 0 where no constant says it, Elem 0.
-func allocate(text []string, line int) (list []symbol.Array) {
-	code := statement(text, line)
+// allocate is the arrays of the ALLOCATE statements that begin in a line (from 1), of
+// several the one that column (from 1) is in or behind, all if that is 0: names in lower
+// case, Dims in memory order, 0 where no constant says it, Elem 0.
+func allocate(text []string, line, column int) (list []symbol.Array) {
+	all := strings.Split(statement(text, line), ";")
+	if column > 0 && line <= len(text) { // gfortran gives the place behind the statement
+		if k := strings.Count(text[line-1][:min(column-1, len(text[line-1]))], ";"); k < len(all) {
+			all = all[k : k+1]
+		}
+	}
+	constants := parameters(text)
+	for _, code := range all {
+		list = append(list, allocated(code, constants)...)
+	}
+	return list
+}
+
+// allocated is the arrays of one statement.
+func allocated(code string, constants map[string]int64) (list []symbol.Array) {
 	at := allocateWord.FindStringIndex(code)
 	if at == nil {
 		return nil
@@ -30,7 +46,6 @@ func allocate(text []string, line int) (list []symbol.Array) {
 	if _, rest, typed := strings.Cut(arguments, "::"); typed {
 		arguments = rest
 	}
-	constants := parameters(text)
 	for _, item := range items(arguments) {
 		name, bounds, ok := strings.Cut(item, "(")
 		if name = strings.TrimSpace(name); !ok || fortranName.FindString(name) != name {
@@ -128,10 +143,12 @@ func parameters(text []string) map[string]int64 {
 	return constants
 }
 
-// evaluate is the value of an expression of integers and named constants.
+// evaluate is the value of an expression of integers and named constants. Literals become
+// Go's; reals and text are none of a bound.
 func evaluate(expression string, constants map[string]int64) (int64, bool) {
-	known := true
-	text := fortranName.ReplaceAllStringFunc(strings.ToLower(expression), func(name string) string {
+	known := !strings.ContainsAny(expression, ".'")
+	literals := integer.ReplaceAllString(strings.ToLower(expression), "$1")
+	text := fortranName.ReplaceAllStringFunc(literals, func(name string) string {
 		n, ok := constants[name]
 		known = known && ok
 		return constant.MakeInt64(n).String()

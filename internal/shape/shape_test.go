@@ -160,14 +160,72 @@ func TestAllocate(t *testing.T) {
   allocate(real(8) :: x(nz, nx))
 `, "\n")
 	want := []symbol.Array{{Variable: "v", Dims: []int64{0, 82, 36}}, {Variable: "w", Dims: []int64{3}}}
-	if d := cmp.Diff(want, allocate(text, 5)); d != "" {
+	if d := cmp.Diff(want, allocate(text, 5, 0)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := allocate(text, 8); len(got) != 1 || got[0].Variable != "x" {
+	if got := allocate(text, 8, 0); len(got) != 1 || got[0].Variable != "x" {
 		t.Errorf("%+v", got)
 	}
-	if got := allocate(text, 7); len(got) != 0 {
+	if got := allocate(text, 7, 0); len(got) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestExtent: literals are Fortran's, with kinds and leading zeros; 0 is not known.
+func TestExtent(t *testing.T) {
+	constants := parameters([]string{"integer, parameter :: ik = 8, n = 0100_ik, n2 = 010", "real, parameter :: r = 2.5"})
+	for bounds, want := range map[string]int64{
+		"5": 5, "100_8": 100, "64_ik": 64, "0100": 100, "007_4": 7, "0": 0, "n": 100, "n2": 10, "2*n_8": 0, "2*n+01_ik": 201,
+		"0:n-1": 100, "-1_8:010": 12, "8_8/3_8": 2, "2.0*3": 0, "1.05": 0, "r": 0, "'8'": 0, "2**3": 0, "1d1": 0, "mod(n,3)": 0,
+	} {
+		if got := extent(bounds, constants); got != want {
+			t.Errorf("%s: %d, want %d", bounds, got, want)
+		}
+	}
+}
+
+// TestAllocateColumn tells statements in one line apart; gfortran's column is behind each.
+func TestAllocateColumn(t *testing.T) {
+	text := []string{"  allocate(u(n,5)); allocate(rhs(n,5), &", "    v(n,7)); allocate(w(2))"}
+	for column, want := range map[int]string{0: "u rhs v w", 3: "u", 19: "u", 20: "rhs v", 38: "rhs v", 99: "rhs v"} {
+		var got []string
+		for _, a := range allocate(text, 1, column) {
+			got = append(got, a.Variable)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("column %d: %q, want %q", column, s, want)
+		}
+	}
+}
+
+// TestSet: a name is that of one object.
+func TestSet(t *testing.T) {
+	p := &profile.Profile{Objects: []profile.Object{
+		{Kind: profile.Heap, Name: "a.c:5 (main)", Bytes: 80000, Module: -1, Site: 0},
+		{Kind: profile.Heap, Name: "a.c:5 (main)", Bytes: 80000, Module: -1, Site: 1},
+	}, Sites: make([]profile.Site, 2)}
+	for given, want := range map[string]string{
+		"a.c:5 (main)=100,100:8":    "[0]",
+		"a.c:5 (main) #2=100,100:8": "[1]",
+		"a.c:5=100,100:8":           "--shape a.c:5=100,100:8: a.c:5 is not one object but a.c:5 (main), a.c:5 (main) #2; give one of these names",
+		"u=100,100:8":               "--shape u=100,100:8: u is not one object but a.c:5 (main), a.c:5 (main) #2; give one of these names",
+	} {
+		shapes := map[int]Shape{0: {Variable: "u"}, 1: {Variable: "u"}}
+		got := ""
+		if err := set(p, shapes, given); err != nil {
+			got = err.Error()
+		} else {
+			var list []int
+			for i, s := range shapes {
+				if s.Source == Given {
+					list = append(list, i)
+				}
+			}
+			got = fmt.Sprint(list)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", given, got, want)
+		}
 	}
 }
 

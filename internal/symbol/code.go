@@ -248,3 +248,28 @@ func (m *Module) loopLine(vaddr uint64) int {
 	r, _ := u.rowAt(vaddr)
 	return r.line
 }
+
+// ReturnsNothing reports whether debug information says of the function around vaddr
+// that it returns no value: a C function that is void, a subroutine of Fortran.
+func (m *Module) ReturnsNothing(vaddr uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.load()
+	u := d.unitAt(vaddr)
+	if u == nil {
+		return false
+	}
+	chain := u.chainAt(vaddr)
+	if len(chain) == 0 {
+		return false
+	}
+	fn := u.scopes[chain[len(chain)-1]].of
+	known := fn != nil
+	for n := 0; fn != nil && n < 8; n++ {
+		if fn.returns {
+			return false
+		}
+		fn = d.referred(fn)
+	}
+	return known && fn == nil
+}

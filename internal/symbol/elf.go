@@ -2,6 +2,7 @@ package symbol
 
 import (
 	"debug/elf"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -66,20 +67,22 @@ func (m *Module) FunctionAt(vaddr uint64) (Function, bool) {
 	return Function{}, false
 }
 
-// FunctionsNamed returns the functions whose symbol is one of names.
+// FunctionsNamed returns the functions one of whose symbols, be it an alias, is symbol,
+// and those with an entry of that name inside.
 func (m *Module) FunctionsNamed(symbol string) []Function {
 	var out []Function
-	for _, f := range m.functions {
-		if f.Symbol == symbol {
+	for _, at := range m.named[symbol] {
+		if f, ok := m.FunctionAt(at); ok && !slices.Contains(out, f) {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// functions returns the functions among symbols. A symbol without a size, as
-// hand-written assembly has, reaches to the next symbol or its section's end.
-func functions(symbols []elfSymbol, sections []section) []Function {
+// functions returns the functions among symbols, and the addresses that each name has.
+// A symbol without a size, as hand-written assembly has, reaches to the next symbol or
+// its section's end.
+func functions(symbols []elfSymbol, sections []section) ([]Function, map[string][]uint64) {
 	var all []elfSymbol
 	for _, s := range symbols {
 		kind := elf.ST_TYPE(s.Info)
@@ -94,7 +97,10 @@ func functions(symbols []elfSymbol, sections []section) []Function {
 	}
 	sort.SliceStable(all, func(i, j int) bool { return before(all[i], all[j]) })
 	var out []Function
+	named := make(map[string][]uint64)
 	for i, s := range all {
+		name, _, _ := strings.Cut(s.Name, "@") // the version, in .symtab
+		named[name] = append(named[name], s.Value)
 		if len(out) > 0 && out[len(out)-1].Lo == s.Value {
 			continue
 		}
@@ -104,7 +110,7 @@ func functions(symbols []elfSymbol, sections []section) []Function {
 		}
 		out = append(out, Function{Symbol: s.Name, Lo: s.Value, Hi: hi})
 	}
-	return out
+	return out, named
 }
 
 // openEnd returns where the function at lo ends that has no size: at the next

@@ -22,6 +22,7 @@ type Module struct {
 	pie       bool
 	sections  []section
 	functions []Function
+	named     map[string][]uint64 // addresses of the functions' symbols, aliases included
 	objects   []object
 	files     map[string]string // symbol of an object → file of its STT_FILE
 
@@ -65,7 +66,7 @@ func Open(path string) (m *Module, err error) {
 		symbols = append(symbols, readSymbols(debug)...)
 		closer()
 	}
-	m.functions = functions(symbols, m.sections)
+	m.functions, m.named = functions(symbols, m.sections)
 	m.objects, m.files = objects(symbols, m.sections)
 	return m, nil
 }

@@ -41,6 +41,7 @@ type subprogram struct {
 	refers        dwarf.Offset
 	hasCode       bool
 	outlined      bool // an outlined parallel region
+	returns       bool // a value
 	// helper is true for a function that a compiler made for a construct of the
 	// source, as clang's .omp.reduction.reduction_func and .omp_task_entry.
 	helper bool
@@ -195,6 +196,7 @@ func (u *unit) subprogram(e *dwarf.Entry, at walker) *subprogram {
 			s.refers = off
 		}
 	}
+	s.returns = e.AttrField(dwarf.AttrType) != nil
 	s.outlined = IsLoop(s.name) || IsLoop(s.linkage)
 	artificial, _ := e.Val(dwarf.AttrArtificial).(bool)
 	s.helper = artificial || isHelper(s.name) || isHelper(s.linkage)

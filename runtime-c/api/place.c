@@ -260,15 +260,27 @@ static int distribute(const struct span *s, numaopt_report *r) {
     return -r->error;
 }
 
-int numaopt_distribute_to(void *p, size_t bytes, const numaopt_dist *d, numaopt_report *report) {
-    numaopt_report own, *r = report ? report : &own;
-    memset(r, 0, sizeof *r);
+static int distribute_region(void *p, size_t bytes, const numaopt_dist *d, numaopt_report *r) {
     if (d->kind == NUMAOPT_NONE)
         return invalid(r, d->why);
+    if (!p)
+        return invalid(r, "a region at NULL: nothing was allocated");
     if (!bytes || bytes > d->bytes)
         return invalid(r, bytes ? "the region is larger than the array that the distribution is of" : "a region of no bytes");
     struct span s = span_of(d, (uintptr_t)p, bytes);
-    return distribute(&s, r);
+    int err = distribute(&s, r);
+    if (!s.pages && !r->note)
+        r->note = "a region that covers no page: it stays where it is";
+    return err;
+}
+
+int numaopt_distribute_to(void *p, size_t bytes, const numaopt_dist *d, numaopt_report *report) {
+    numaopt_report own, *r = report ? report : &own;
+    memset(r, 0, sizeof *r);
+    int err = distribute_region(p, bytes, d, r);
+    if (!report && r->note) /* who does not look is told */
+        nmo_nodes_warn(r->note, "");
+    return err;
 }
 
 /* ---- allocation ---- */

@@ -177,8 +177,8 @@ void numaopt_examine(const numaopt_dist *d, numaopt_report *report);
  * pages than the kernel should be asked to keep apart (16384), pages are made
  * resident instead, node by node. May be called again, with another distribution.
  * bytes must not be more than d->bytes; a page at either end is placed if the
- * region covers more than half of it. report may be NULL.
- * Returns 0, -EINVAL (d is of kind NONE, or bytes and d do not match), or what the
+ * region covers more than half of it. report may be NULL; a note goes to stderr then.
+ * Returns 0, -EINVAL (d is of kind NONE, p is NULL, or bytes and d do not match), or what the
  * kernel refused with (-EPERM in a container); the memory is good in any case.
  * pre: [p, p + bytes) may be written. CGO'12, fig. 10(c). */
 int numaopt_distribute_to(void *p, size_t bytes, const numaopt_dist *d, numaopt_report *report);

@@ -48,7 +48,8 @@ struct slot {
 #define NMO_S_ZERO 4  /* reads are served by the zero page */
 #define NMO_S_ANY 8   /* a load decides the home, too: shared anonymous memory */
 
-/* A memory policy: mode 0 is none, else MPOL_PREFERRED or MPOL_INTERLEAVE. */
+/* A memory policy: mode 0 is none, else one of linux/mempolicy.h, of which preferred
+ * has a node and local has none. */
 struct policy {
     uint64_t mask; /* nodes */
     uint8_t mode;
@@ -146,7 +147,7 @@ void nmo_space_move(uint64_t from, uint64_t to, uint64_t bytes);
 int nmo_space_kind(uint64_t page, int node, int *home); /* slot flags of an untouched page */
 void nmo_space_child(void);
 struct policy nmo_policy_of(uint64_t page); /* mode 0: the toucher's */
-int nmo_policy_node(struct policy policy, uint64_t page); /* -1: first touch */
+int nmo_policy_node(struct policy policy, uint64_t page, int node); /* of a page that a thread of node touches */
 int64_t nmo_policy_make(struct policy *policy, uint64_t mode, uint64_t mask);
 int64_t nmo_policy_set(uint64_t addr, uint64_t len, uint64_t mode, uint64_t mask);
 int64_t nmo_policy_move(struct nmo_move *move);
@@ -200,7 +201,7 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
 /* exec.c: replaces this process by the program under the emulator; returns
  * where the kernel must answer (no such file, ...) or the program must leave
  * the emulator. */
-void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+void nmo_exec_follow(struct policy policy, int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 
 #pragma GCC visibility pop
 

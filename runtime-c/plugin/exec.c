@@ -96,8 +96,8 @@ static bool named(const char *entry, const char *name)
 
 /* The program's variables: those that would act on QEMU itself (the loader's)
  * go through -E, all others are inherited. The preload and the run file are put
- * back where the program dropped them (env -i). */
-static void split_environment(char *const envp[], struct words *args, struct words *env)
+ * back where the program dropped them (env -i), and the thread's policy goes along. */
+static void split_environment(char *const envp[], struct policy policy, struct words *args, struct words *env)
 {
     bool preload = false, run = false;
     char *text = NULL;
@@ -110,6 +110,8 @@ static void split_environment(char *const envp[], struct words *args, struct wor
             preload = true;
             continue;
         }
+        if (named(envp[i], NMO_POLICY_ENV))
+            continue; /* what this program was started with */
         run |= named(envp[i], "NUMAOPT_RUN");
         if (!strncmp(envp[i], "LD_", 3) && !strchr(envp[i], ',')) {
             add(args, "-E");
@@ -121,6 +123,8 @@ static void split_environment(char *const envp[], struct words *args, struct wor
     if (!preload && nmo_config.preload[0] && asprintf(&text, "LD_PRELOAD=%s", nmo_config.preload) > 0)
         add(args, "-E"), add(args, text);
     if (!run && nmo_config.run[0] && asprintf(&text, "NUMAOPT_RUN=%s", nmo_config.run) > 0)
+        add(env, text);
+    if (policy.mode && asprintf(&text, NMO_POLICY_ENV "=%d:%lx", policy.mode, policy.mask) > 0)
         add(env, text);
 }
 
@@ -151,7 +155,7 @@ static void close_again(int fd)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
+void nmo_exec_follow(struct policy policy, int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
     char full[PATH_MAX];
     struct words scripts = {0}, args = {0}, env = {0};
@@ -191,7 +195,7 @@ void nmo_exec_follow(int dirfd, const char *path, char *const argv[], char *cons
     add(&args, nmo_config.qemu);
     for (unsigned i = 0; i < nmo_config.nargs; i++)
         add(&args, nmo_config.args[i]);
-    split_environment(envp, &args, &env);
+    split_environment(envp, policy, &args, &env);
     add(&args, "-0");
     add(&args, scripts.n ? scripts.at[0] : argv[0] ? argv[0] : full);
     add(&args, full);

@@ -292,30 +292,25 @@ void nmo_space_discard(uint64_t lo, uint64_t hi) { each_slot(lo, hi, lose_home);
 
 /* ---- memory policy: the ranges of NMO_BIND */
 
-#define MODE_PREFERRED 1
-#define MODE_INTERLEAVE 3
+/* linux/mempolicy.h */
+enum { MODE_PREFERRED = 1, MODE_BIND, MODE_INTERLEAVE, MODE_LOCAL, MODE_MANY, MODE_WEIGHTED, MODES };
 
 static pthread_rwlock_t policy_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct ranges policies;
-
-/* Modes of mbind(2) by what they do here: of several nodes the lowest has room. */
-static int mode_of(uint64_t mode)
-{
-    static const int8_t does[] = {0, MODE_PREFERRED, MODE_PREFERRED /* bind */, MODE_INTERLEAVE, 0 /* local */,
-                                  MODE_PREFERRED /* preferred-many */, MODE_INTERLEAVE /* weighted */};
-    return mode < sizeof does ? does[mode] : -1;
-}
 
 /* mode with the flags of NMO_BIND; -errno where the kernel would refuse. */
 int64_t nmo_policy_make(struct policy *policy, uint64_t mode, uint64_t mask)
 {
     uint64_t nodes = nmo_model.nodes >= 64 ? ~0ull : (1ull << nmo_model.nodes) - 1;
-    int does = mode_of(mode & 0xff);
-    if (does < 0 || (mask & ~nodes) != 0 || (does == MODE_INTERLEAVE && mask == 0))
+    uint8_t kind = mode & 0xff;
+    if (kind == MODE_PREFERRED && mask == 0)
+        kind = MODE_LOCAL;
+    bool none = kind == 0 || kind == MODE_LOCAL;
+    if (kind >= MODES || (mask & ~nodes) != 0 || (mask == 0 && !none))
         return -EINVAL;
-    if (mask == 0)
-        does = 0; /* preferred without a node is local */
-    *policy = (struct policy){.mask = does ? mask : 0, .mode = (uint8_t)does, .own = does && (mode & NMO_BIND_OWN)};
+    if (kind == MODE_PREFERRED)
+        mask &= -mask; /* mpol_new_preferred */
+    *policy = (struct policy){.mask = none ? 0 : mask, .mode = kind, .own = kind && (mode & NMO_BIND_OWN)};
     return 0;
 }
 
@@ -332,25 +327,39 @@ struct policy nmo_policy_of(uint64_t page)
     return found;
 }
 
-/* Mirrors the kernel's offset_il_node: anonymous memory interleaves by page number. */
-int nmo_policy_node(struct policy policy, uint64_t page)
+/* The node of mask that is nearest to node: itself, else the next one and round again,
+ * as the kernel's find_next_best_node where all distances are alike; those of the
+ * machine are not known here. */
+static int nearest(uint64_t mask, int node)
 {
-    if (policy.mode == 0)
-        return -1;
-    if (policy.mode == MODE_INTERLEAVE)
-        for (uint64_t k = page % (uint64_t)__builtin_popcountll(policy.mask); k > 0; k--)
-            policy.mask &= policy.mask - 1;
+    uint64_t from = mask >> node << node;
+    return __builtin_ctzll(from ? from : mask);
+}
+
+/* The node that a page gets where a thread of node touches it first. Mirrors the
+ * kernel's offset_il_node: anonymous memory interleaves by page number. */
+int nmo_policy_node(struct policy policy, uint64_t page, int node)
+{
+    if (policy.mask == 0)
+        return node;
+    if (policy.mode != MODE_INTERLEAVE && policy.mode != MODE_WEIGHTED)
+        return nearest(policy.mask, node);
+    for (uint64_t k = page % (uint64_t)__builtin_popcountll(policy.mask); k > 0; k--)
+        policy.mask &= policy.mask - 1;
     return __builtin_ctzll(policy.mask);
 }
 
 static int move_one(uint64_t page, const int *node, bool own);
 
+/* As do_mbind: what is on one of the nodes stays (queue_pages_range with
+ * MPOL_MF_INVERT). The caller's node is not known here: the page's own stands for it. */
 static void move_there(struct slot *s, uint64_t page)
 {
     struct policy policy = nmo_policy_of(page);
-    int node = nmo_policy_node(policy, page);
-    if (node >= 0 && s->home >= 0)
-        move_one(page, &node, policy.own);
+    if (s->home < 0 || policy.mask == 0)
+        return;
+    int node = policy.mask >> s->home & 1 ? s->home : nmo_policy_node(policy, page, s->home);
+    move_one(page, &node, policy.own);
 }
 
 /* As mbind(2) with node ordinals in one mask word and the flags of NMO_BIND. */
@@ -386,6 +395,16 @@ void nmo_space_unmap(uint64_t lo, uint64_t hi)
     }
 }
 
+/* The policy of a page that was at page goes on at to; interleaved it keeps its node. */
+static void keep_policy(struct policy policy, uint64_t page, uint64_t to)
+{
+    if (policy.mode == MODE_INTERLEAVE || policy.mode == MODE_WEIGHTED) {
+        policy.mask = 1ull << nmo_policy_node(policy, page, 0);
+        policy.mode = MODE_PREFERRED;
+    }
+    nmo_policy_set(to, 4096, policy.mode | (policy.own ? NMO_BIND_OWN : 0), policy.mask);
+}
+
 /* mremap: homes move along; objects and policy do not (the runtime reports the
  * new mapping as an object; the kernel would keep the policy). */
 void nmo_space_move(uint64_t from, uint64_t to, uint64_t bytes)
@@ -401,9 +420,8 @@ void nmo_space_move(uint64_t from, uint64_t to, uint64_t bytes)
         int16_t home = s->home;
         uint8_t flags = s->flags, placed = s->placed;
         struct policy policy = nmo_policy_of((from + at) >> NMO_PAGE_SHIFT);
-        int node = nmo_policy_node(policy, (from + at) >> NMO_PAGE_SHIFT);
-        if (node >= 0 && home < 0)
-            nmo_policy_set(to + at, 4096, MODE_PREFERRED | (policy.own ? NMO_BIND_OWN : 0), 1ull << node);
+        if (policy.mode != 0 && home < 0)
+            keep_policy(policy, (from + at) >> NMO_PAGE_SHIFT, to + at);
         lose_all(s, 0);
         d->home = home;
         d->flags = flags;

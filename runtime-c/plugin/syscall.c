@@ -57,10 +57,10 @@ void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t a[6])
     nmo_pace_leave(v);
     switch (num) {
     case SYS_execve:
-        nmo_exec_follow(AT_FDCWD, (const char *)a[0], (char *const *)a[1], (char *const *)a[2], 0);
+        nmo_exec_follow(v->policy, AT_FDCWD, (const char *)a[0], (char *const *)a[1], (char *const *)a[2], 0);
         break;
     case SYS_execveat:
-        nmo_exec_follow((int)a[0], (const char *)a[1], (char *const *)a[2], (char *const *)a[3], (int)a[4]);
+        nmo_exec_follow(v->policy, (int)a[0], (const char *)a[1], (char *const *)a[2], (char *const *)a[3], (int)a[4]);
         break;
     case SYS_exit_group:
         nmo_arena->exit_status = (int32_t)(a[0] & 0xff);

@@ -105,14 +105,13 @@ static uint32_t block_of(uint32_t page, uint32_t thread, uint32_t region, bool f
 
 static uint32_t page_locks[256];
 
-/* The policy of the memory, else of the thread, else the thread's node. */
+/* By the policy of the memory, else of the thread. */
 static void decide_home(struct slot *s, uint64_t page, const struct vcpu *v)
 {
     struct policy policy = nmo_policy_of(page);
     if (policy.mode == 0)
         policy = v->policy;
-    int home = nmo_policy_node(policy, page);
-    s->home = (int16_t)(home >= 0 ? home : (int)v->node);
+    s->home = (int16_t)nmo_policy_node(policy, page, (int)v->node);
     s->placed = policy.own;
 }
 

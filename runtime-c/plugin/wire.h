@@ -50,7 +50,7 @@ enum nmo_op {
     /* (addr): the object that begins at addr is gone (free, munmap, realloc). */
     NMO_FREE = 11,
     /* (addr, len, mode, nodemask, long *ret): as mbind, with node ordinals;
-     * mode is MPOL_DEFAULT (0), MPOL_PREFERRED (1) or MPOL_INTERLEAVE (3), with flags. */
+     * mode is one of linux/mempolicy.h, with the flags below. */
     NMO_BIND = 12,
     /* (struct nmo_move *): as move_pages(0, ...), with node ordinals. */
     NMO_MOVE = 13,
@@ -72,6 +72,10 @@ enum nmo_op {
     /* (mode, nodemask): as set_mempolicy, of the calling thread; the program's own. */
     NMO_PREFER = 19,
 };
+
+/* Where the emulator starts another program, the calling thread's policy, which Linux
+ * keeps: MODE:NODEMASK, decimal and hexadecimal. */
+#define NMO_POLICY_ENV "NUMAOPT_POLICY"
 
 /* With the mode of NMO_BIND. */
 #define NMO_BIND_OWN 0x10000  /* the program's own call, not the plan's */

@@ -40,7 +40,7 @@ struct nmo_affine_at {
     bool alone;      /* in a static loop: its iterations [from, to) are all it gets */
     bool held, got;  /* the runtime's first chunk is kept for the first call of next: got it, or there is none */
     bool ours;       /* libomp: the last loop that began was */
-    unsigned serial; /* libomp: teams of one that began in the region, and have not ended */
+    unsigned serial; /* teams of one that began in the region and have not ended: loops in them are none of its own */
     uint64_t from, to;
 };
 

@@ -10,20 +10,20 @@ static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nm
     struct nmo_object *object = NULL;
     if (use != NMO_FOLLOW && nmo_run.nobjects)
         object = nmo_object_next(site, nmo_thread_rank(), live->bytes, kind, &offset);
-    if (object && !nmo_own_leaves(nmo_thread_rank())) {
-        nmo_warn("left to the memory policy that the program set for its thread (set_mempolicy)", object->name);
-        __atomic_fetch_add(&object->instances, 1, __ATOMIC_RELAXED); /* it was met */
+    if (object && nmo_own_keeps(object))
         object = NULL;
-    }
     if (!object && !nmo_track)
         return;
     if (object) {
         live->object = (uint32_t)(object - nmo_run.objects) + 1;
         live->offset = offset;
         live->generation = nmo_generation;
+        live->other = nmo_place_other(object);
         live->ranges = nmo_place_block(object, live->addr, live->bytes, offset, use == NMO_PLACE_AND_TOUCH);
     }
-    if (nmo_live_add(live)) {
+    bool added = nmo_live_add(live);
+    nmo_place_added(live);
+    if (added) {
         nmo_malloc_watch_free();
         if (kind == NMO_MAPPING)
             nmo_extent_add(live->addr, live->bytes);

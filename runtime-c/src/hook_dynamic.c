@@ -17,9 +17,12 @@ void nmo_dynamic(uintptr_t fn, bool loops) {
     nmo_emu(NMO_DYNAMIC, fn, loops, 0, 0, 0);
 }
 
+/* Who is in a team of one hands nothing out. */
+static bool alone(void) { return nmo_self.region.affine.serial; }
+
 /* A loop, or sections: what comes now is in none of the region's static loops. */
 static void dynamic_here(void) {
-    if (NMO_LIKELY(!nmo_track))
+    if (NMO_LIKELY(!nmo_track) || alone())
         return;
     nmo_loop_leave();
     nmo_self.region.dealt = true;
@@ -28,7 +31,7 @@ static void dynamic_here(void) {
 
 /* A task is run by any thread, whatever loop that is in. */
 static void task_here(void) {
-    if (NMO_UNLIKELY(nmo_track))
+    if (NMO_UNLIKELY(nmo_track) && !alone())
         nmo_dynamic(nmo_self.region.fn, true);
 }
 

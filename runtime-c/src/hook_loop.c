@@ -15,7 +15,7 @@
 
 void nmo_loop_enter(uintptr_t site, unsigned about) {
     struct nmo_region *r = &nmo_self.region;
-    if (!r->fn)
+    if (!r->fn || r->affine.serial)
         return;
     bool known = r->site == site && (!r->last || r->last == site); /* and counted by the master */
     if (!known || r->master)
@@ -24,6 +24,8 @@ void nmo_loop_enter(uintptr_t site, unsigned about) {
 }
 
 void nmo_loop_leave(void) {
+    if (nmo_self.region.affine.serial)
+        return;
     if (nmo_self.region.site)
         nmo_emu(NMO_LOOP, 0, 0, 0, 0, 0);
     nmo_self.region.site = 0;

@@ -19,7 +19,7 @@ static void close_window(bool only) {
 }
 
 static bool wanted(void) {
-    if (NMO_UNLIKELY(nmo_module_pending))
+    if (NMO_UNLIKELY(nmo_module_pending || nmo_module_watched))
         nmo_module_refresh();
     return nmo_ready() && (nmo_track || nmo_mark_regions || nmo_run.nloops || nmo_run.affine);
 }
@@ -36,6 +36,21 @@ static void enter(uintptr_t fn, bool master, const bool *outer, bool *several) {
     if (!master && outer && __atomic_load_n(outer, __ATOMIC_RELAXED))
         nmo_dynamic(fn, true);
     in_team = several;
+}
+
+/* The thread begins region. For the emulator a team of one inside another team (nesting
+ * is off, as a rule) is what the thread would do without it: code of the outer team's
+ * region and loop, whose schedule decides who runs it. */
+static void begin(struct nmo_region *region) {
+    if (!nmo_track || !region->nested || nmo_loop_threads(region->gomp, region->fn) > 1) {
+        nmo_thread_enter(region);
+        return;
+    }
+    struct nmo_region inside = nmo_self.region;
+    inside.gomp = region->gomp;
+    inside.nested = inside.master = true;
+    inside.affine = (struct nmo_affine_at){.ring = region->affine.ring, .serial = 1};
+    nmo_self.region = inside;
 }
 
 /* What the threads of a new team have in common. Called by its master before
@@ -77,7 +92,7 @@ static void gomp_member(void *arg) {
     region.master = team->master == &nmo_self;
     enter(region.fn, region.master, team->outer, &team->several);
     region.affine.ring = &team->ring;
-    nmo_thread_enter(&region);
+    begin(&region);
     if (team->whole)
         nmo_affine_enter(team->whole);
     team->fn(team->data);
@@ -219,7 +234,7 @@ static void kmp_member(int *gtid, int *btid, struct kmp_team *team) {
     region.master = team->master == &nmo_self;
     enter(region.fn, region.master, team->outer, &team->several);
     region.affine.ring = &team->ring;
-    nmo_thread_enter(&region);
+    begin(&region);
     nmo_call_words((void *)team->fn, (size_t)team->argc + WORDS, words);
     nmo_affine_leave(&nmo_self.region.affine);
     nmo_thread_leave(&outer);

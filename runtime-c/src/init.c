@@ -47,6 +47,7 @@ static void in_child(void) {
     nmo_pid = nmo_sys_pid();
     nmo_generation++;
     nmo_module_child();
+    nmo_live_child();
     nmo_thread_child();
     nmo_affine_child();
     nmo_schedule_child();
@@ -98,6 +99,7 @@ static void start(const char *path) {
         nmo_track_init();
     nmo_schedule_init();
     nmo_affine_init();
+    nmo_own_init();
     nmo_module_scan();
     nmo_track_range();
     if ((nmo_track || nmo_run.nobjects) && nmo_live_init())

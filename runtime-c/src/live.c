@@ -1,10 +1,11 @@
 /* live.c: blocks that are objects, by address. Open addressing in buckets; a
  * bucket counts the blocks that had to go past it, so a search ends early and
- * nothing is ever rehashed. No locks: the thread that frees a block owns it. */
+ * nothing is ever rehashed. No locks: the thread that frees a block owns it, and
+ * waits where nmo_live_each holds it: HELD in its address, which is even. */
 #include "nmo.h"
 #include "sys.h"
 
-enum { SLOTS = 4, BUSY = 1, MOST_TRIES = 4096 };
+enum { SLOTS = 4, BUSY = 1, HELD = 1, MOST_TRIES = 4096 };
 struct bucket {
     uint32_t passed; /* blocks that went past this bucket */
     struct nmo_live slot[SLOTS];
@@ -12,6 +13,8 @@ struct bucket {
 
 static struct bucket *table;
 static size_t mask;
+static uint64_t added; /* ever */
+static int walking;    /* threads in nmo_live_each */
 uint64_t nmo_live_count;
 
 int nmo_live_init(void) {
@@ -44,8 +47,10 @@ bool nmo_live_add(const struct nmo_live *live) {
             slot->ranges = live->ranges;
             slot->generation = live->generation;
             slot->offset = live->offset;
-            __atomic_store_n(&slot->addr, live->addr, __ATOMIC_RELEASE);
+            slot->other = live->other;
             __atomic_fetch_add(&nmo_live_count, 1, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&added, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&slot->addr, live->addr, __ATOMIC_RELEASE);
             return true;
         }
         __atomic_fetch_add(&table[b].passed, 1, __ATOMIC_RELEASE);
@@ -61,7 +66,7 @@ static struct nmo_live *find(uintptr_t addr, size_t *at) {
     size_t b = home(addr);
     for (size_t tries = 0; tries < MOST_TRIES; tries++, b = (b + 1) & mask) {
         for (int i = 0; i < SLOTS; i++)
-            if (__atomic_load_n(&table[b].slot[i].addr, __ATOMIC_ACQUIRE) == addr) {
+            if ((__atomic_load_n(&table[b].slot[i].addr, __ATOMIC_ACQUIRE) & ~(uintptr_t)HELD) == addr) {
                 *at = b;
                 return &table[b].slot[i];
             }
@@ -91,8 +96,12 @@ bool nmo_live_take(uintptr_t addr, struct nmo_live *out) {
         return false;
     uintptr_t expected = addr;
     *out = *slot;
-    if (!__atomic_compare_exchange_n(&slot->addr, &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return false;
+    while (!__atomic_compare_exchange_n(&slot->addr, &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        if (expected != (addr | HELD))
+            return false;
+        expected = addr;
+        nmo_sys_yield();
+    }
     out->addr = addr;
     for (size_t b = home(addr); b != at; b = (b + 1) & mask)
         __atomic_fetch_sub(&table[b].passed, 1, __ATOMIC_RELEASE);
@@ -100,14 +109,33 @@ bool nmo_live_take(uintptr_t addr, struct nmo_live *out) {
     return true;
 }
 
+static void hold(struct nmo_live *slot, void (*call)(const struct nmo_live *live)) {
+    uintptr_t addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
+    if (addr & HELD || !addr || !__atomic_compare_exchange_n(&slot->addr, &addr, addr | HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return;
+    struct nmo_live live = *slot;
+    live.addr = addr;
+    call(&live);
+    __atomic_store_n(&slot->addr, addr, __ATOMIC_RELEASE);
+}
+
+/* There are no more than were there at the start and were added since. */
 void nmo_live_each(void (*call)(const struct nmo_live *live)) {
-    uint64_t left = table ? __atomic_load_n(&nmo_live_count, __ATOMIC_RELAXED) : 0;
-    for (size_t b = 0; left && b <= mask; b++)
-        for (int i = 0; i < SLOTS; i++) {
-            struct nmo_live live = table[b].slot[i];
-            if (live.addr <= BUSY)
-                continue;
-            left -= left > 0;
-            call(&live);
-        }
+    uint64_t before = __atomic_load_n(&added, __ATOMIC_SEQ_CST), count = __atomic_load_n(&nmo_live_count, __ATOMIC_SEQ_CST), seen = 0;
+    __atomic_fetch_add(&walking, 1, __ATOMIC_SEQ_CST);
+    for (size_t b = 0; table && b <= mask && seen < count + __atomic_load_n(&added, __ATOMIC_RELAXED) - before; b++)
+        for (int i = 0; i < SLOTS; i++)
+            if (__atomic_load_n(&table[b].slot[i].addr, __ATOMIC_RELAXED) > BUSY) {
+                seen++;
+                hold(&table[b].slot[i], call);
+            }
+    __atomic_fetch_sub(&walking, 1, __ATOMIC_SEQ_CST);
+}
+
+void nmo_live_child(void) {
+    for (size_t b = 0; walking && table && b <= mask; b++)
+        for (int i = 0; i < SLOTS; i++)
+            if (table[b].slot[i].addr > BUSY)
+                table[b].slot[i].addr &= ~(uintptr_t)HELD;
+    walking = 0;
 }

@@ -76,6 +76,30 @@ static bool is_module(const struct nmo_module *m, const struct nmo_loaded *in, c
     return nmo_mem_equal(base_name(m->path), base_name(path));
 }
 
+/* Whether the loops of the plan were judged with this file. Without a build id it is
+ * told by its whole path. */
+static bool is_read(const struct nmo_loaded *in, const char *build_id) {
+    const char *path = *in->path ? in->path : program_path;
+    for (int i = 0; i < nmo_run.nread; i++) {
+        const struct nmo_module *m = &nmo_run.read[i];
+        if (*m->build_id || *build_id ? nmo_mem_equal(m->build_id, build_id) : nmo_mem_equal(m->path, path))
+            return true;
+    }
+    return false;
+}
+
+static bool is_plain(const struct nmo_loaded *in) {
+    const char *base = base_name(in->path);
+    for (int i = 0; i < nmo_run.nplain; i++) {
+        const char *rest = base, *stem = nmo_run.plain[i];
+        while (*stem && *rest == *stem)
+            rest++, stem++;
+        if (!*stem && rest[0] == '.' && rest[1] == 's' && rest[2] == 'o')
+            return true;
+    }
+    return false;
+}
+
 static void describe(struct nmo_loaded *in, const struct dl_phdr_info *info) {
     *in = (struct nmo_loaded){.base = info->dlpi_addr, .lo = UINTPTR_MAX, .path = info->dlpi_name ? info->dlpi_name : ""};
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -94,9 +118,18 @@ static void describe(struct nmo_loaded *in, const struct dl_phdr_info *info) {
     }
 }
 
+bool nmo_module_other;
+
+/* A file of the plan's name that is another build than the plan's. */
+static bool is_other(const struct nmo_module *m, const struct nmo_loaded *in, const char *build_id) {
+    return !is_program(m->path) && *m->build_id && *build_id && *in->path &&
+           nmo_mem_equal(base_name(m->path), base_name(in->path)) && !nmo_mem_equal(m->build_id, build_id);
+}
+
 static void resolve_run(struct nmo_loaded *in, const char *build_id) {
     for (int i = 0; i < nmo_run.nmodules; i++) {
         struct nmo_module *m = &nmo_run.modules[i];
+        nmo_module_other = nmo_module_other || is_other(m, in, build_id);
         if (!m->loaded && is_module(m, in, build_id)) {
             m->base = in->base;
             m->loaded = true;
@@ -153,8 +186,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
     int i = find_same(&in);
     if (i < 0) {
         i = keep(&in);
-        if (i < 0) /* full: not known, but those that are known are still there */
+        if (i < 0) { /* full: not known, but those that are known are still there */
+            if (nmo_run.nread)
+                nmo_schedule_unread(in.path);
             return 0;
+        }
         char id[2 * MAX_BUILD_ID];
         build_id_of(info, id);
         tell(&in);
@@ -163,6 +199,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
         if (own >= in.lo && own < in.hi) {
             nmo_text_lo = in.lo;
             nmo_text_hi = in.hi;
+        } else if (nmo_run.nread && !is_plain(&in) && !is_read(&in, id)) {
+            nmo_schedule_unread(*in.path ? in.path : program_path);
         }
     }
     present[i] = scan_number;
@@ -209,11 +247,14 @@ bool nmo_module_scan(void) {
  * how far it is. */
 enum { LOOKS = 64, LOOK = 4096 };
 int nmo_module_pending;
+bool nmo_module_watched;
 static const struct nmo_self *loading;
 
 void nmo_module_expect(void) {
     __atomic_store_n(&loading, &nmo_self, __ATOMIC_RELAXED);
     nmo_object_all(LOOKS * LOOK);
+    if (nmo_run.nread) /* the looks may be over before the file is there */
+        __atomic_store_n(&nmo_module_watched, true, __ATOMIC_RELAXED);
 }
 
 /* True for the look with which waiting ends. */
@@ -246,6 +287,7 @@ void nmo_module_after_fork(void) {
 }
 
 void nmo_module_child(void) {
+    nmo_module_watched = false;
     if (nmo_module_pending) {
         nmo_module_pending = 0;
         nmo_object_init();

@@ -212,6 +212,10 @@ struct nmo_run {
     int nonly;
     struct nmo_module *modules;
     int nmodules;
+    struct nmo_module *read; /* files whose code the plan's loops were judged with; none: they were not judged */
+    int nread;
+    const char **plain; /* "libm" of libm.so.6: libraries that need not be read */
+    int nplain;
     struct nmo_object *objects;
     int nobjects;
     struct nmo_loop *loops;
@@ -249,10 +253,12 @@ void nmo_module_after_fork(void);
 void nmo_module_child(void); /* only the forking thread is left: nobody is loading */
 /* Files may have been loaded since: look again now, and soon. */
 extern int nmo_module_pending;
+extern bool nmo_module_watched; /* files may have come unseen, of which permuted loops must know */
 void nmo_module_expect(void); /* the calling thread is about to load files */
 void nmo_module_refresh(void);
 /* The loaded file that contains address, from the last scan; NULL is none. */
 const struct nmo_loaded *nmo_module_of(uintptr_t address);
+extern bool nmo_module_other; /* a file of a name in the plan was loaded, in another build */
 extern uintptr_t nmo_text_lo, nmo_text_hi; /* the runtime's own code */
 
 /* ---- cfi.c, stack.c: call stacks ------------------------------------------------- */
@@ -312,6 +318,7 @@ struct nmo_live {
     uint32_t slot;   /* of (site, rank), see track.c; 0 is none */
     uint32_t ranges; /* of nmo_place_block */
     unsigned generation; /* nmo_generation of the process that placed it */
+    bool other;      /* it was placed when its object's other map was in force */
     uint64_t offset; /* ordinal in an array of instances */
 };
 int nmo_live_init(void);
@@ -322,7 +329,12 @@ bool nmo_live_take(uintptr_t addr, struct nmo_live *out);
 bool nmo_live_known(uintptr_t addr);
 /* Size of the block that begins at addr, 0 if there is none. pre: the caller owns it. */
 uint64_t nmo_live_bytes(uintptr_t addr);
+/* Calls with a copy of each block. Other threads go on: who takes the block of the
+ * call waits for its end, and what is added meanwhile may be left out. call must
+ * neither add nor take blocks, nor wait for another thread. What two threads walk at
+ * once one of them leaves out. */
 void nmo_live_each(void (*call)(const struct nmo_live *live));
+void nmo_live_child(void); /* after fork: nobody walks */
 extern uint64_t nmo_live_count;
 
 /* ---- extent.c: mappings that are objects, by range ------------------------------------ */
@@ -347,6 +359,10 @@ void nmo_place_end(struct nmo_object *object, uintptr_t addr, size_t bytes, uint
  * fork is the parent's to read back and to report. */
 void nmo_place_end_part(struct nmo_object *object, const struct nmo_live *live, uintptr_t lo, size_t part, bool reset);
 void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in);
+/* Which map is in force for the object; and a block, which the caller owns, was placed
+ * and added: anew if another map has come into force since live->other was asked. */
+bool nmo_place_other(const struct nmo_object *object);
+void nmo_place_added(const struct nmo_live *live);
 /* Moves the objects that have another place for loops as OpenMP made them to it, once;
  * true if there are any. */
 bool nmo_place_otherwise(void);
@@ -395,7 +411,7 @@ struct nmo_rank {
     bool pinned; /* by the program */
     bool view_set;
     const char *pinned_by; /* what the program called; NULL once it was reported */
-    int policy;            /* its own, by set_mempolicy with flags; 0: none */
+    int policy;            /* its own, by set_mempolicy or inherited, with flags; 0: none */
     uint64_t policy_nodes; /* ordinals */
     uintptr_t pthread;
     uint64_t view[NMO_MAX_CPUS / 64]; /* the affinity that the program sees */
@@ -405,7 +421,14 @@ extern struct nmo_rank nmo_ranks[NMO_MAX_RANKS];
 /* own.c */
 long nmo_own_call(long number, const long a[6]); /* a system call about memory policy */
 void nmo_own_begin(int rank);                    /* the calling thread has the policy of its rank */
-bool nmo_own_leaves(int rank);                   /* the thread leaves the plan its way: it has no policy of its own */
+/* The policy that the process has had since before it was executed, as numactl sets it;
+ * looked up before anything is placed. Threads without a creator that is known have it. */
+extern int nmo_own_first;
+extern uint64_t nmo_own_first_nodes;
+void nmo_own_init(void);
+bool nmo_own_leaves(int rank); /* the thread leaves the plan its way: it has no policy of its own; -1: no rank yet */
+/* The calling thread's own policy keeps the object: it is said, and counted as met. */
+bool nmo_own_keeps(struct nmo_object *object);
 
 void nmo_thread_init(void);
 int nmo_thread_rank(void); /* of the caller; registers an unknown thread */
@@ -483,6 +506,9 @@ void nmo_affine_other(int schedule); /* hook_affine.c: a loop begins that is not
 void nmo_schedule_init(void);
 /* Module of the run was loaded, or is gone. */
 void nmo_schedule_loaded(int module);
+/* A file came whose code nobody has read: from the next team on loops run as OpenMP
+ * made them, for it may have taken the place of what they were judged with. */
+void nmo_schedule_unread(const char *path);
 void nmo_schedule_child(void); /* after fork */
 void nmo_schedule_gone(int module);
 /* Grows with each loop that is found. A team applies what was found before it

@@ -3,6 +3,7 @@
  * machine would. A thread's own policy is remembered: a policy of the plan's on what
  * it allocates would win over it. */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 
 #include "../plugin/wire.h"
@@ -10,54 +11,111 @@
 #include "sys.h"
 
 /* linux/mempolicy.h */
-enum { POL_LOCAL = 4, POL_INTERLEAVE = 3, POL_FLAGS = 0xe000, MOVE = 2 | 4 };
+enum { POL_PREFERRED = 1, POL_BIND = 2, POL_INTERLEAVE = 3, POL_LOCAL = 4, POL_MANY = 5, POL_LAST = 6 };
+enum { POL_BALANCING = 1 << 13, POL_FIXED = 3 << 14, POL_FLAGS = POL_BALANCING | POL_FIXED, MOVE = 2 | 4 };
 enum { GET_NODE = 1, GET_ADDR = 2, GET_ALLOWED = 4 };
-enum { WORD = 64, OS_NODES = 1024 };
+enum { WORD = 64, PAGE = 4096 };
+
+/* A policy that the program asks for. */
+struct asked {
+    int mode, flags;
+    uint64_t set; /* ordinals of the nodes that there are */
+    bool any;     /* the mask names a node, there or not */
+};
 
 static struct nmo_rank *self(void) {
     int rank = nmo_thread_rank();
     return rank < 0 ? NULL : &nmo_ranks[rank];
 }
 
-/* Ordinals of the nodes in a mask of the kernel's, which has size - 1 bits. What there
- * is not is left out, as the kernel does. libnuma interleaves over the nodes that
- * /proc/self/status allows, and that file is not emulated: of a machine with one node
- * it means all nodes. */
-static uint64_t ordinals(const unsigned long *mask, unsigned long size, long mode) {
-    uint64_t set = 0, first = 0;
-    unsigned long bits = size ? size - 1 : 0;
-    for (int n = 0; mask && n < nmo_run.nnodes; n++) {
+/* Whether there is memory: a pointer of the program's that the kernel would refuse. */
+static bool mapped(const void *at, unsigned long bytes) {
+    uintptr_t first = (uintptr_t)at & ~(uintptr_t)(PAGE - 1), end = (uintptr_t)at + bytes;
+    unsigned char in;
+    for (uintptr_t page = first; page < end; page += PAGE)
+        if (nmo_sys_call(SYS_mincore, (long)page, 1, (long)&in, 0, 0, 0) < 0)
+            return false;
+    return true;
+}
+
+static unsigned long words(unsigned long bits) {
+    return (bits + WORD - 1) / WORD;
+}
+
+/* As get_nodes of mm/mempolicy.c: a mask has size - 1 bits. libnuma interleaves over
+ * the nodes that /proc/self/status allows, and that file is not emulated: of a machine
+ * with one node it means all nodes. */
+static long read_mask(const unsigned long *mask, unsigned long size, struct asked *p) {
+    unsigned long bits = size - 1;
+    uint64_t first = 0;
+    if (!mask || !bits)
+        return 0;
+    if (bits > 8ul * PAGE)
+        return -EINVAL;
+    if (!mapped(mask, words(bits) * sizeof *mask))
+        return -EFAULT;
+    for (unsigned long b = 0; b < bits; b++)
+        p->any |= mask[b / WORD] >> b % WORD & 1;
+    for (int n = 0; n < nmo_run.nnodes; n++) {
         unsigned os = (unsigned)nmo_run.os_node[n];
         if (os < bits && mask[os / WORD] >> os % WORD & 1)
-            set |= 1ull << n;
+            p->set |= 1ull << n;
         if (!os)
             first = 1ull << n;
     }
-    bool all = (mode & ~POL_FLAGS) == POL_INTERLEAVE && set && set == first;
-    return all ? nmo_run.nnodes < 64 ? (1ull << nmo_run.nnodes) - 1 : ~0ull : set;
+    if (p->mode == POL_INTERLEAVE && p->set && p->set == first)
+        p->set = nmo_run.nnodes < 64 ? (1ull << nmo_run.nnodes) - 1 : ~0ull;
+    return 0;
 }
 
+/* As sanitize_mpol_flags and mpol_new of mm/mempolicy.c. */
+static long judge(struct asked *p) {
+    bool balancing = p->flags & POL_BALANCING, fixed = p->flags & POL_FIXED;
+    if (p->mode < 0 || p->mode > POL_LAST || (p->flags & POL_FIXED) == POL_FIXED ||
+        (balancing && p->mode != POL_BIND && p->mode != POL_MANY))
+        return -EINVAL;
+    if (p->mode == POL_PREFERRED && !p->any)
+        p->mode = POL_LOCAL;
+    if (p->mode == POL_LOCAL && fixed)
+        return -EINVAL;
+    bool none = p->mode == NMO_MPOL_DEFAULT || p->mode == POL_LOCAL;
+    return none ? p->any ? -EINVAL : 0 : p->set ? 0 : -EINVAL;
+}
+
+/* What a call's arguments ask of the emulated machine; 0 or -errno. */
+static long check(long mode, long mask, long size, struct asked *p) {
+    *p = (struct asked){.mode = (int)mode & ~POL_FLAGS, .flags = (int)mode & POL_FLAGS};
+    long err = read_mask((const unsigned long *)mask, (unsigned long)size, p);
+    return err ? err : judge(p);
+}
+
+/* As copy_nodes_to_user of mm/mempolicy.c, for a machine of so many nodes. */
 static long put_mask(uint64_t set, unsigned long *mask, unsigned long size) {
-    for (unsigned long w = 0; w < (size + WORD - 1) / WORD; w++)
+    unsigned long count = words(size - 1);
+    for (int n = 0; n < nmo_run.nnodes; n++)
+        if (size <= (unsigned long)nmo_run.os_node[n])
+            return -EINVAL;
+    if (count > PAGE / sizeof *mask)
+        return -EINVAL;
+    if (!mapped(mask, count * sizeof *mask))
+        return -EFAULT;
+    for (unsigned long w = 0; w < count; w++)
         mask[w] = 0;
     for (int n = 0; n < nmo_run.nnodes; n++) {
         unsigned os = (unsigned)nmo_run.os_node[n];
-        if (!(set >> n & 1))
-            continue;
-        if (os >= size)
-            return -EINVAL;
-        mask[os / WORD] |= 1ul << os % WORD;
+        if (set >> n & 1 && os / WORD < count)
+            mask[os / WORD] |= 1ul << os % WORD;
     }
     return 0;
 }
 
 static long emu_mbind(const long a[6]) {
-    uint64_t set = ordinals((const unsigned long *)a[3], (unsigned long)a[4], a[2]);
-    long mode = a[2] & ~POL_FLAGS, ret = -ENOSYS;
-    if (mode < 0 || mode > 0xff || (a[3] && mode && mode != POL_LOCAL && !set))
-        return -EINVAL;
-    nmo_emu(NMO_BIND, (uintptr_t)a[0], (uintptr_t)a[1], (uintptr_t)(mode | NMO_BIND_OWN | (a[5] & MOVE ? NMO_BIND_MOVE : 0)), set,
-            (uintptr_t)&ret);
+    struct asked p;
+    long ret = -ENOSYS, err = check(a[2], a[3], a[4], &p);
+    if (err)
+        return err;
+    int mode = p.mode | NMO_BIND_OWN | (a[5] & MOVE ? NMO_BIND_MOVE : 0);
+    nmo_emu(NMO_BIND, (uintptr_t)a[0], (uintptr_t)a[1], (uintptr_t)mode, p.set, (uintptr_t)&ret);
     return ret;
 }
 
@@ -101,32 +159,28 @@ static long emu_move_pages(const long a[6]) {
     return 0;
 }
 
-/* The thread's policy is mode, for nodes by ordinal. */
-static void remember(int mode, uint64_t set) {
-    struct nmo_rank *r = self();
-    int plain = mode & ~POL_FLAGS;
-    if (!r)
-        return;
-    r->policy = plain == POL_LOCAL ? 0 : mode;
-    r->policy_nodes = set;
-    nmo_own_begin((int)(r - nmo_ranks));
+/* A thread's local policy is what it has without one. */
+static int mode_of(int policy) {
+    int mode = policy & ~POL_FLAGS;
+    return mode == POL_LOCAL ? NMO_MPOL_DEFAULT : mode;
 }
 
 void nmo_own_begin(int rank) {
     if (nmo_run.emulated)
-        nmo_emu(NMO_PREFER, (uintptr_t)(nmo_ranks[rank].policy & ~POL_FLAGS), nmo_ranks[rank].policy_nodes, 0, 0, 0);
+        nmo_emu(NMO_PREFER, (uintptr_t)mode_of(nmo_ranks[rank].policy), nmo_ranks[rank].policy_nodes, 0, 0, 0);
 }
 
+/* The kernel judges the arguments where there is one: nobody asks for the nodes then. */
 static long set(const long a[6]) {
-    uint64_t nodes = ordinals((const unsigned long *)a[1], (unsigned long)a[2], a[0]);
-    long plain = a[0] & ~POL_FLAGS, err = 0;
-    if (!nmo_run.emulated)
-        err = nmo_sys_call(SYS_set_mempolicy, a[0], a[1], a[2], 0, 0, 0);
-    else if (plain < 0 || plain > 0xff || (a[1] && plain && plain != POL_LOCAL && !nodes))
-        err = -EINVAL;
-    if (!err)
-        remember((int)a[0], nodes);
-    return err;
+    struct asked p = {.mode = (int)a[0] & ~POL_FLAGS, .flags = (int)a[0] & POL_FLAGS};
+    struct nmo_rank *r = self();
+    long err = nmo_run.emulated ? check(a[0], a[1], a[2], &p) : nmo_sys_call(SYS_set_mempolicy, a[0], a[1], a[2], 0, 0, 0);
+    if (err || !r)
+        return err;
+    r->policy = p.mode ? p.mode | p.flags : 0;
+    r->policy_nodes = p.set;
+    nmo_own_begin((int)(r - nmo_ranks));
+    return 0;
 }
 
 long nmo_own_call(long number, const long a[6]) {
@@ -141,6 +195,28 @@ long nmo_own_call(long number, const long a[6]) {
     return nmo_sys_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+int nmo_own_first;
+uint64_t nmo_own_first_nodes;
+
+void nmo_own_init(void) {
+    char *rest;
+    const char *handed = nmo_run.emulated ? getenv(NMO_POLICY_ENV) : NULL;
+    if (handed) {
+        nmo_own_first = (int)strtoul(handed, &rest, 10);
+        nmo_own_first_nodes = *rest ? strtoul(rest + 1, NULL, 16) : 0;
+    } else if (!nmo_run.emulated) {
+        nmo_sys_call(SYS_get_mempolicy, (long)&nmo_own_first, 0, 0, 0, 0, 0);
+    }
+}
+
 bool nmo_own_leaves(int rank) {
-    return rank < 0 || !nmo_ranks[rank].policy;
+    return !mode_of(rank < 0 ? nmo_own_first : nmo_ranks[rank].policy);
+}
+
+bool nmo_own_keeps(struct nmo_object *object) {
+    if (nmo_own_leaves(nmo_self.rank1 - 1))
+        return false;
+    nmo_warn("left to the memory policy of the program's thread (set_mempolicy, numactl)", object->name);
+    __atomic_fetch_add(&object->instances, 1, __ATOMIC_RELAXED); /* it was met */
+    return true;
 }

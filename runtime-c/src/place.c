@@ -79,19 +79,19 @@ static uint64_t only_ordinals(uint64_t mask) {
     return only;
 }
 
-static bool otherwise(const struct nmo_object *o) {
+bool nmo_place_other(const struct nmo_object *o) {
     return __atomic_load_n(&o->otherwise, __ATOMIC_RELAXED);
 }
 
 static enum nmo_policy policy_of(const struct nmo_object *o) {
-    return otherwise(o) ? NMO_POLICY_PAGES : o->policy;
+    return nmo_place_other(o) ? NMO_POLICY_PAGES : o->policy;
 }
 
 /* Node of page i of the span as the plan has it; -1 is left alone. */
 static int planned_at(struct span *s, uint64_t i) {
     const struct nmo_object *o = s->object;
     uint64_t at = s->at + i < s->of ? s->at + i : s->of - 1, p = (uint64_t)nmo_run.nnodes;
-    if (otherwise(o))
+    if (nmo_place_other(o))
         return in_runs(o->other, o->nother, rescale(at, s->of, o->other_pages), &s->run, &s->run_start);
     switch (o->policy) {
     case NMO_POLICY_BIND: return (int)o->arg;
@@ -488,6 +488,8 @@ void nmo_place_global(struct nmo_object *object, const struct nmo_loaded *in) {
         nmo_warn("a global of the plan is not in writable memory and is not placed", object->name);
         return;
     }
+    if (nmo_own_keeps(object))
+        return;
     object->placed = nmo_generation;
     object->instances = 1;
     object->pages = s.pages;
@@ -523,8 +525,14 @@ static void place_anew(struct nmo_object *o, uintptr_t addr, size_t bytes, uint6
 
 static void block_anew(const struct nmo_live *live) {
     struct nmo_object *o = live->object ? &nmo_run.objects[live->object - 1] : NULL;
-    if (o && otherwise(o) && live->generation == nmo_generation && !live->whole_addr)
+    if (o && nmo_place_other(o) && !live->other && live->generation == nmo_generation && !live->whole_addr)
         place_anew(o, live->addr, live->bytes, live->offset, live->ranges);
+}
+
+/* Either the walk of nmo_place_otherwise sees the block or this sees the other map. */
+void nmo_place_added(const struct nmo_live *live) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    block_anew(live);
 }
 
 bool nmo_place_otherwise(void) {
@@ -542,6 +550,7 @@ bool nmo_place_otherwise(void) {
             place_anew(o, nmo_run.modules[o->module].base + o->vaddr, o->bytes, 0, o->ranges);
     }
     if (any) {
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
         nmo_live_each(block_anew);
         nmo_warn("block-exclusive loops run as OpenMP made them, and objects move to where they belong then", "");
     }

@@ -73,7 +73,7 @@ static bool begins(const char *s, const char *end, const char *with) {
 /* ---- first pass ---- */
 
 struct counts {
-    size_t cpus, only, modules, objects, frames, runs, loops;
+    size_t cpus, only, modules, objects, frames, runs, loops, read, plain;
 };
 
 static struct counts count(const char *text, size_t bytes) {
@@ -86,6 +86,8 @@ static struct counts count(const char *text, size_t bytes) {
         c.objects += begins(s, end, "object ");
         c.frames += begins(s, end, "frame ");
         c.loops += begins(s, end, "loop ");
+        c.read += begins(s, end, "read ");
+        c.plain += begins(s, end, "plain ");
         bool map = begins(s, end, "map ") || begins(s, end, "touched ") || begins(s, end, "otherwise ");
         for (; s < end && *s != '\n'; s++)
             c.runs += map && *s == '*';
@@ -98,7 +100,8 @@ size_t nmo_run_space(const char *text, size_t bytes) {
     struct counts c = count(text, bytes);
     return 64 + c.cpus * sizeof(struct nmo_run_cpu) + c.only * sizeof(struct nmo_only) +
            c.modules * sizeof(struct nmo_module) + c.objects * sizeof(struct nmo_object) +
-           c.frames * sizeof(struct nmo_frame) + c.runs * sizeof(struct nmo_runs) + c.loops * sizeof(struct nmo_loop);
+           c.frames * sizeof(struct nmo_frame) + c.runs * sizeof(struct nmo_runs) + c.loops * sizeof(struct nmo_loop) +
+           c.read * sizeof(struct nmo_module) + c.plain * sizeof(char *);
 }
 
 /* ---- second pass ---- */
@@ -141,15 +144,18 @@ static const char *parse_only(struct parse *p, struct line *line) {
     return NULL;
 }
 
-static const char *parse_module(struct parse *p, struct line *line) {
-    if (small_number(line, 65535) != p->run->nmodules)
-        return "modules are not numbered from 0";
-    struct nmo_module *m = &p->run->modules[p->run->nmodules++];
+static const char *parse_file(struct nmo_module *m, struct line *line) {
     m->build_id = word(line);
     if (nmo_mem_equal(m->build_id, "-"))
         m->build_id = "";
     m->path = line->at;
     return NULL;
+}
+
+static const char *parse_module(struct parse *p, struct line *line) {
+    if (small_number(line, 65535) != p->run->nmodules)
+        return "modules are not numbered from 0";
+    return parse_file(&p->run->modules[p->run->nmodules++], line);
 }
 
 static int rank(struct line *line) {
@@ -312,7 +318,7 @@ static const char *parse_loop(struct parse *p, struct line *line) {
 
 static const char *parse_line(struct parse *p, struct line *line) {
     static const char *const names[] = {"mode", "sys", "mark", "page-ranges", "cpu", "node", "pinned", "only", "summary",
-                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "page-size", "otherwise", "affine", NULL};
+                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "page-size", "otherwise", "affine", "read", "plain", NULL};
     static const char *const modes[] = {"track", "apply", "bind", NULL};
     static const char *const systems[] = {"linux", "emulated", NULL};
     switch (choice(line, names)) {
@@ -334,7 +340,9 @@ static const char *parse_line(struct parse *p, struct line *line) {
     case 15: return parse_loop(p, line);
     case 16: p->run->page_size = number(line); return NULL;
     case 17: return parse_runs(p, line, OTHERWISE);
-    default: p->run->affine = number(line) != 0; return NULL;
+    case 18: p->run->affine = number(line) != 0; return NULL;
+    case 19: return parse_file(&p->run->read[p->run->nread++], line);
+    default: p->run->plain[p->run->nplain++] = word(line); return NULL;
     }
 }
 
@@ -343,6 +351,8 @@ static void cut_tables(struct nmo_run *run, struct counts c, char *space, struct
     run->objects = (void *)space, space += c.objects * sizeof(struct nmo_object);
     run->loops = (void *)space, space += c.loops * sizeof(struct nmo_loop);
     run->modules = (void *)space, space += c.modules * sizeof(struct nmo_module);
+    run->read = (void *)space, space += c.read * sizeof(struct nmo_module);
+    run->plain = (void *)space, space += c.plain * sizeof(char *);
     run->only = (void *)space, space += c.only * sizeof(struct nmo_only);
     p->frame = (void *)space, space += c.frames * sizeof(struct nmo_frame);
     run->cpus = (void *)space, space += c.cpus * sizeof(struct nmo_run_cpu);

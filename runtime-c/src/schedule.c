@@ -112,16 +112,39 @@ void nmo_schedule_gone(int module) {
             __atomic_store_n(&nmo_run.loops[i].address, 0, __ATOMIC_RELEASE);
 }
 
+static unsigned unread_since = UINT_MAX; /* the first nmo_schedule_epoch of teams that may run such code */
+static char unread_path[200];
+
+void nmo_schedule_unread(const char *path) {
+    if (unread_since != UINT_MAX)
+        return;
+    struct nmo_text text = {0, sizeof unread_path, unread_path};
+    nmo_text_add(&text, path); /* which goes with the file */
+    nmo_text_end(&text);
+    unsigned since = nmo_schedule_epoch + 1;
+    __atomic_store_n(&unread_since, since, __ATOMIC_RELEASE);
+    __atomic_store_n(&nmo_schedule_epoch, since, __ATOMIC_RELEASE);
+}
+
+static bool all_read(const struct nmo_region *region) {
+    return NMO_LIKELY(region->epoch < __atomic_load_n(&unread_since, __ATOMIC_ACQUIRE));
+}
+
 /* ---- an instance of a loop ---- */
 
 static void say_left(const struct nmo_loop *loop, const struct nmo_region *region, int threads) {
+    if (!all_read(region)) {
+        nmo_warn("loops ran as OpenMP made them: a file is loaded that was not read when the plan was applied", unread_path);
+        return;
+    }
     NMO_TEXT(text, 300);
     nmo_text_add(&text, loop->name);
-    if (threads == nmo_run.ncpus && !region->nested) {
+    bool nested = region->nested || region->affine.serial;
+    if (threads == nmo_run.ncpus && !nested) {
         nmo_warn("a loop ran as OpenMP made it: its code was loaded while its team ran", nmo_text_end(&text));
         return;
     }
-    if (region->nested) {
+    if (nested) {
         nmo_warn("a loop ran as OpenMP made it: its team is inside another team", nmo_text_end(&text));
         return;
     }
@@ -161,7 +184,7 @@ static void end_sweeps(struct nmo_loop *loop, uint64_t instances, const char *mo
     nmo_text_add(&text, " in the plan");
     nmo_warn("a loop runs as OpenMP made it from now on: its sweep is not as long as in the plan (profile this problem size)",
              nmo_text_end(&text));
-    if (nmo_place_otherwise()) /* pages and schedules belong together */
+    if (nmo_place_otherwise()) /* pages and schedules belong together; then there are no others (runfile.go) */
         for (int i = 0; i < nmo_run.nloops; i++)
             if (nmo_run.loops[i].sweep)
                 first_to_end(&nmo_run.loops[i]);
@@ -212,7 +235,7 @@ bool nmo_schedule_fits(struct nmo_loop *loop, const struct nmo_region *region, i
 int nmo_schedule_chunk(struct nmo_loop *loop, const struct nmo_region *region, int threads, int thread) {
     if (!loop->chunk || NMO_UNLIKELY((unsigned)thread >= (unsigned)threads))
         return -1;
-    bool fits = team_fits(loop, region, threads);
+    bool fits = team_fits(loop, region, threads) && all_read(region);
     const uint16_t *chunk = fits ? chunks_of(loop, region) : NULL;
     if (thread == 0) {
         if (NMO_UNLIKELY(loop->sweep && fits))

@@ -47,6 +47,8 @@ static void say_object(const struct nmo_object *o) {
     nmo_say(nmo_text_end(&text));
 }
 
+static bool ran(const struct nmo_loop *l) { return l->permuted + l->left > 0; }
+
 static void say_loop(const struct nmo_loop *l) {
     NMO_TEXT(text, 500);
     nmo_text_add(&text, l->name);
@@ -74,7 +76,7 @@ static void say(void) {
         if (nmo_run.objects[i].instances)
             say_object(&nmo_run.objects[i]);
     for (int i = 0; i < nmo_run.nloops; i++)
-        if (nmo_run.loops[i].permuted + nmo_run.loops[i].left)
+        if (ran(&nmo_run.loops[i]))
             say_loop(&nmo_run.loops[i]);
     for (int i = 0; i < nmo_warn_count(); i++)
         say_warning(i);
@@ -172,24 +174,41 @@ static bool nameable(const struct nmo_object *o) {
     return true;
 }
 
-/* Names what the plan places and this run of the program never made. */
-static void warn_missing(void) {
+static void add_missing(struct nmo_text *text, int *missing, const char *name) {
     enum { NAMED = 4 };
+    if (*missing == NAMED)
+        nmo_text_add(text, ", and others");
+    if ((*missing)++ >= NAMED)
+        return;
+    nmo_text_add(text, *missing > 1 ? ", " : "");
+    nmo_text_add(text, name);
+}
+
+/* Names what the plan has and this run of the program never met, of files that are in
+ * this process, or that are not. */
+static void warn_missing(bool here, const char *kind) {
     NMO_TEXT(text, 300);
     int missing = 0;
-    for (int i = 0; i < nmo_run.nobjects && !forked; i++) {
-        const struct nmo_object *o = &nmo_run.objects[i];
-        if (o->instances || !nameable(o))
-            continue;
-        if (missing < NAMED)
-            nmo_text_add(&text, missing ? ", " : "");
-        if (missing++ < NAMED)
-            nmo_text_add(&text, o->name);
-    }
-    if (missing > NAMED)
-        nmo_text_add(&text, ", and others");
+    for (int i = 0; i < nmo_run.nobjects; i++)
+        if (!nmo_run.objects[i].instances && nameable(&nmo_run.objects[i]) == here)
+            add_missing(&text, &missing, nmo_run.objects[i].name);
+    for (int i = 0; i < nmo_run.nloops; i++)
+        if (!ran(&nmo_run.loops[i]) && nmo_run.modules[nmo_run.loops[i].module].loaded == here)
+            add_missing(&text, &missing, nmo_run.loops[i].name);
     if (missing)
-        nmo_warn("in the plan, but not met in this run of the program", nmo_text_end(&text));
+        nmo_warn(kind, nmo_text_end(&text));
+}
+
+/* Whether something of the plan could be met in this process: else it may be a wrapper,
+ * which has nothing to say of the program that it starts. */
+static bool concerned(void) {
+    for (int i = 0; i < nmo_run.nobjects; i++)
+        if (nameable(&nmo_run.objects[i]))
+            return true;
+    for (int i = 0; i < nmo_run.nloops; i++)
+        if (nmo_run.modules[nmo_run.loops[i].module].loaded)
+            return true;
+    return nmo_module_other;
 }
 
 static bool nothing_to_say(void) {
@@ -197,7 +216,7 @@ static bool nothing_to_say(void) {
         if (nmo_run.objects[i].instances)
             return false;
     for (int i = 0; i < nmo_run.nloops; i++)
-        if (nmo_run.loops[i].permuted + nmo_run.loops[i].left)
+        if (ran(&nmo_run.loops[i]))
             return false;
     return !nmo_warn_count();
 }
@@ -217,7 +236,10 @@ bool nmo_stats_finish(void) {
     if (nmo_run.nobjects) {
         nmo_live_each(end_block);
         end_globals();
-        warn_missing();
+    }
+    if (!forked && concerned()) {
+        warn_missing(true, "in the plan, but not met in this run of the program");
+        warn_missing(false, "in the plan, but of a file that this program did not load, or not in that build");
     }
     if (forked && nothing_to_say())
         ;

@@ -40,8 +40,8 @@ int nmo_thread_claim(void) {
     r->pinned = creator && creator->pinned; /* Linux: a thread inherits its creator's mask */
     r->pinned_by = NULL;
     r->view_set = creator && creator->view_set;
-    r->policy = creator ? creator->policy : 0; /* inherited as well */
-    r->policy_nodes = creator ? creator->policy_nodes : 0;
+    r->policy = creator ? creator->policy : nmo_own_first; /* inherited as well */
+    r->policy_nodes = creator ? creator->policy_nodes : nmo_own_first_nodes;
     for (size_t i = 0; r->view_set && i < nmo_view_bytes / 8; i++)
         r->view[i] = creator->view[i];
     if (r->pinned)
@@ -192,8 +192,9 @@ void nmo_thread_enter(const struct nmo_region *region) {
 }
 
 void nmo_thread_leave(const struct nmo_region *outer) {
+    bool inside = nmo_self.region.affine.serial; /* a team of one: no region for the emulator */
     nmo_self.region = *outer;
-    if (!nmo_track)
+    if (!nmo_track || inside)
         return;
     nmo_emu(NMO_REGION, outer->fn, 0, outer->instance, outer->row, 0);
     if (outer->site) /* its loop goes on */
@@ -227,6 +228,8 @@ void nmo_thread_child(void) {
     nmo_self.rank1 = rank + 1;
     nmo_ranks[rank].tid = nmo_sys_tid();
     nmo_ranks[rank].pthread = (uintptr_t)pthread_self();
+    nmo_ranks[rank].policy = mine.policy;
+    nmo_ranks[rank].policy_nodes = mine.policy_nodes;
     nmo_ranks[rank].view_set = mine.view_set;
     for (size_t i = 0; mine.view_set && i < nmo_view_bytes / 8; i++)
         nmo_ranks[rank].view[i] = mine.view[i];

@@ -144,6 +144,8 @@ static void arguments(void) {
     more.nodes = 5;
     CHECK(numaopt_distribute_to((void *)fake.base, 5 * PAGE, &d, &r) == -EINVAL && r.note, "larger than the array");
     CHECK(numaopt_distribute_to((void *)fake.base, 0, &d, &r) == -EINVAL && r.note, "no bytes");
+    CHECK(numaopt_distribute_to(NULL, PAGE, &d, &r) == -EINVAL && r.note, "NULL");
+    CHECK(numaopt_distribute_to((void *)fake.base, 800, &d, &r) == 0 && r.pages == 0 && r.note, "no page");
     CHECK(numaopt_distribute_to((void *)fake.base, PAGE, &none, &r) == -EINVAL && r.note == none.why, "none");
     CHECK(numaopt_distribute_to((void *)fake.base, PAGE, &more, &r) == -EINVAL && r.note, "more nodes");
     CHECK(fake.calls == 0, "%d calls", fake.calls);

@@ -19,12 +19,14 @@ sites() {
         $0 ~ "call.*" call && name ~ of { after = 1 }'
 }
 # Run file: 4 nodes of 2 CPUs each, all loops of the program under schedule $4.
-run_file() { # run_file PROGRAM RUNTIME SITES SCHEDULE
+run_file() { # run_file FILE RUNTIME SITES SCHEDULE [PROGRAM]
     echo numaopt-run 1; echo mode apply; echo sys linux; echo mark 0; echo page-ranges 1000
     for c in 0 1 2 3 4 5 6 7; do echo cpu $c $((c / 2)); done
     for n in 0 1 2 3; do echo node $n 0; done
     echo pinned test; echo summary "$PWD/summary"
     echo "module 0 - $PWD/$1"
+    for f in $1 $5; do echo "read ${read_id:-$(readelf -n $f | awk '/Build ID/ { id = $3 } END { print id ? id : "-" }')} $PWD/$f"; done
+    for l in linux-vdso ld-linux-x86-64 libc libm libgomp libomp libgfortran libquadmath libgcc_s libpthread libdl librt; do echo "plain $l"; done
     id=0
     for s in $3; do echo "loop $id $2 0 0x$s $4 at $s"; id=$((id + 1)); done
 }
@@ -54,6 +56,12 @@ check() { # check PROGRAM RUNTIME SITES PERMUTED LEFT
 command -v objdump > /dev/null || { echo "no objdump"; exit 77; }
 gcc -O2 -fopenmp -o schedules.gcc "$src/schedules.c" || exit 1
 check schedules.gcc gomp "$(sites schedules.gcc omp_get_thread_num '^<(loop_|orphan)')" 95 7
+# The program is another build than the one that was read.
+read_id=ab run_file schedules.gcc gomp "$(sites schedules.gcc omp_get_thread_num '^<(loop_|orphan)')" "inverse -" > unread.run
+rm -f summary
+LD_PRELOAD=$lib NUMAOPT_RUN=unread.run ./schedules.gcc > unread.out || fail "not read"
+[ "$(count permuted) $(count left)" = "0 102" ] || fail "not read: $(count permuted) permuted, $(count left) left"
+grep -q 'a file is loaded that was not read.*schedules.gcc' summary || fail "not read, and not said"
 if clang -O2 -fopenmp -o schedules.clang "$src/schedules.c" 2> /dev/null; then
     check schedules.clang kmp "$(sites schedules.clang '__kmpc_for_static_init_[48]u?')" 109 7
 else
@@ -65,6 +73,20 @@ if command -v gfortran > /dev/null; then
 else
     echo "no gfortran: that part is left out"
 fi
+
+# What is not put in force is said: of a file that is not loaded, or in another build; a
+# wrapper has nothing to say of the program that it starts.
+missing() { # missing RUN-FILE PATTERN PROGRAM
+    rm -f summary
+    LD_PRELOAD=$lib NUMAOPT_RUN=$1 $3 > missing.out || fail "$3"
+    grep -q "$2" summary || fail "$3 with $1: no /$2/ in: $(cat summary)"
+}
+not_loaded="of a file that this program did not load, or not in that build: lost"
+{ run_file schedules.gcc gomp 1 "inverse -" | sed 's/^loop/module 1 - gone.so\n&/'; echo "loop 1 gomp 1 0x10 inverse - lost"; } > missing.run
+missing missing.run '"warnings":\["in the plan, but not met in this run of the program: at 1","in the plan, but '"$not_loaded" ./schedules.gcc
+missing missing.run '"warnings":\[\]' /bin/true
+{ run_file libgomp.so.1 gomp "" "" | sed 's/^module 0 - .*/module 0 00aa libgomp.so.1/'; echo "loop 0 gomp 0 0x10 inverse - lost"; } > other.run
+missing other.run "$not_loaded" ./schedules.gcc
 
 # A parallel loop in a serial one, with another region after it: who runs the first
 # of its eight iterations. A started thread has sweeps, and a team, of its own.
@@ -171,12 +193,16 @@ gcc -o load load.c -ldl || exit 1
 for compiler in gcc clang; do
     $compiler -O2 -fopenmp -shared -fPIC -o plugin.so plugin.c 2> /dev/null || continue
     case $compiler in gcc) call=omp_get_thread_num runtime=gomp ;; *) call='__kmpc_for_static_init_4' runtime=kmp ;; esac
-    run_file plugin.so $runtime "$(sites plugin.so $call)" "inverse -" > load.run
+    run_file plugin.so $runtime "$(sites plugin.so $call)" "inverse -" load > load.run
+    sed '/^read .*plugin.so$/d' load.run > unread.run
     for name in ./plugin.so plugin.so; do
         rm -f summary
         text=$(LD_LIBRARY_PATH=$PWD LD_PRELOAD=$lib NUMAOPT_RUN=load.run ./load $name)
         [ "$text" = "499500 21" ] || fail "$name by $compiler: $text"
         [ "$(count permuted) $(count left)" = "2 0" ] || fail "$name by $compiler: $(count permuted) permuted, $(count left) left"
+        rm -f summary
+        LD_LIBRARY_PATH=$PWD LD_PRELOAD=$lib NUMAOPT_RUN=unread.run ./load $name > unread.out
+        [ "$(count permuted) $(count left)" = "0 2" ] || fail "$name by $compiler, not read: $(count permuted) permuted, $(count left) left"
     done
 done
 exit $failures

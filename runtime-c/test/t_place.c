@@ -50,7 +50,7 @@ static struct nmo_object object_of(const struct setup *s) {
 }
 
 static void check_homes(const struct setup *s) {
-    char got[32] = "";
+    char got[64] = "";
     for (size_t i = 0; s->want[i]; i++)
         got[i] = (char)(fake.home[i] < 0 || fake.home[i] == 9 ? '-' : '0' + fake.home[i]);
     CHECK(!strcmp(got, s->want), "%s: %s, not %s", s->name, got, s->want);
@@ -87,24 +87,41 @@ static void larger_pages(void) {
     nmo_run.page_size = 0;
 }
 
-/* Without the plan's schedules pages that are there move, others begin at the other place. */
+static struct nmo_live placed_at(int page, uint32_t object, size_t bytes) {
+    struct nmo_object *o = &nmo_run.objects[object - 1];
+    struct nmo_live live = {.addr = fake.base + (uintptr_t)page * PAGE, .bytes = bytes, .object = object, .generation = nmo_generation};
+    live.other = nmo_place_other(o);
+    live.ranges = nmo_place_block(o, live.addr, live.bytes, 0, true);
+    return live;
+}
+
+/* Without the plan's schedules pages that are there move, others begin at the other
+ * place; what has none stays, and what was placed meanwhile is not left behind. */
 static void without_schedules(void) {
-    static const struct setup s = {"without schedules", NMO_POLICY_PAGES, 0, "01230123", 0, 8 * PAGE, 0, 1, "00112233", "", 0, 4};
+    static const struct setup s = {"without schedules", NMO_POLICY_PAGES, 0, "01230123", 0, 8 * PAGE, 0, 1,
+                                   "0011223301230123001122330011223300112233", "", 0, 4};
     static struct nmo_runs other[] = {{0, 2}, {1, 2}, {2, 2}, {3, 2}};
-    static struct nmo_object o;
-    o = object_of(&s);
-    o.other = other, o.nother = 4, o.other_pages = 8;
+    static struct nmo_object o[2];
+    o[0] = o[1] = object_of(&s);
+    o[0].other = other, o[0].nother = 4, o[0].other_pages = 8;
     fake_reset(4);
-    nmo_run.page_ranges = 1000, nmo_run.objects = &o, nmo_run.nobjects = 1;
-    struct nmo_live live = {.addr = fake.base, .bytes = s.bytes, .object = 1, .generation = nmo_generation};
-    live.ranges = nmo_place_block(&o, live.addr, live.bytes, 0, true);
-    fake_touch(live.addr, 6 * PAGE, 9);
-    CHECK(!nmo_live_init() && nmo_live_add(&live), "not live");
+    nmo_run.page_ranges = 1000, nmo_run.objects = o, nmo_run.nobjects = 2;
+    struct nmo_live live[] = {placed_at(0, 1, s.bytes), placed_at(8, 2, s.bytes), placed_at(16, 1, s.bytes), placed_at(24, 1, s.bytes), {0}};
+    fake_touch(live[0].addr, 6 * PAGE, 9);
+    fake_touch(live[2].addr, 6 * PAGE, 9);
+    CHECK(!nmo_live_init() && nmo_live_add(&live[0]) && nmo_live_add(&live[1]) && nmo_live_add(&live[2]), "not live");
     nmo_place_otherwise();
-    fake_touch(live.addr, live.bytes, 9);
+    nmo_live_add(&live[3]), nmo_place_added(&live[3]); /* placed before, added after */
+    live[4] = placed_at(32, 1, s.bytes);
+    int calls = fake.calls;
+    nmo_live_add(&live[4]), nmo_place_added(&live[4]);
+    CHECK(fake.calls == calls, "%d calls for a block that is where it belongs", fake.calls - calls);
+    fake_touch(fake.base, 40 * PAGE, 9);
     check_homes(&s);
-    nmo_place_end(&o, live.addr, live.bytes, 0, live.ranges, true);
-    CHECK(o.on_plan == 8 && nmo_place_ranges == 0, "%lu on plan, %lu ranges left", (long)o.on_plan, (long)nmo_place_ranges);
+    for (int i = 0; i < 5; i++)
+        nmo_place_end(&nmo_run.objects[live[i].object - 1], live[i].addr, live[i].bytes, 0, live[i].ranges, true);
+    CHECK(o[0].on_plan == 32 && o[1].on_plan == 8 && nmo_place_ranges == 0, "%lu and %lu on plan, %lu ranges left", (long)o[0].on_plan,
+          (long)o[1].on_plan, (long)nmo_place_ranges);
     nmo_run.objects = NULL, nmo_run.nobjects = 0;
 }
 

@@ -211,6 +211,22 @@ static void check_libomp(void) {
     fork_call(&loc, 0, member);
 }
 
+/* Teams that began before an unread file was seen keep their chunks. From then on all
+ * loops are OpenMP's: must be the last test. */
+static void check_unread(void) {
+    struct nmo_loop *l = loop_of(2, 2, "inverse -");
+    nmo_schedule_epoch = 1;
+    struct nmo_region before = {.fn = 1, .epoch = nmo_schedule_epoch};
+    nmo_schedule_unread("/opt/libpre.so");
+    struct nmo_region after = {.fn = 1, .epoch = nmo_schedule_epoch};
+    for (int t = 0; t < 4; t++) {
+        CHECK(nmo_schedule_chunk(l, &before, 4, t) == 3 - t);
+        CHECK(nmo_schedule_chunk(l, &after, 4, t) == -1, "of a team that may run code that nobody has read");
+    }
+    CHECK(nmo_schedule_fits(l, &after, 4, false), "affine loops are as they were");
+    CHECK(nmo_warn_count() && strstr(nmo_warn_text(nmo_warn_count() - 1), "/opt/libpre.so"));
+}
+
 int main(void) {
     check_permutation(4, 2, "inverse -", "7 6 5 4 3 2 1 0 ");
     check_permutation(4, 2, "nodes 1,2,3,0", "2 3 4 5 6 7 0 1 ");
@@ -220,6 +236,7 @@ int main(void) {
     check_other_sweeps();
     check_teams();
     check_not_node_major();
+    check_unread();
     kmp = dlopen("libomp.so.5", RTLD_NOW);
     if (kmp)
         check_libomp();

@@ -61,7 +61,8 @@ static void set_policy(int from, int to)
         page[i].policy = node;
 }
 
-static int node_of(uint64_t at) { return nmo_policy_node(nmo_policy_of(at), at); }
+static int touched_from(int node, uint64_t at) { return nmo_policy_node(nmo_policy_of(at), at, node); }
+static int node_of(uint64_t at) { return nmo_policy_of(at).mode ? touched_from(0, at) : -1; }
 
 static void compare(int round)
 {
@@ -84,6 +85,50 @@ static void sorted(const struct ranges *r, const char *what)
     }
 }
 
+/* Each digit is the node of a page that a thread of node 0, 1, 2, 3 touches first. */
+static void nearest_node(void)
+{
+    static const struct {
+        const char *name;
+        int mode;
+        uint64_t mask;
+        const char *want;
+    } table[] = {
+        {"bind to all", MODE_BIND, 15, "0123"},
+        {"bind to 1 and 3", MODE_BIND, 10, "1133"},
+        {"bind to one", MODE_BIND, 4, "2222"},
+        {"preferred-many, 0 and 2", MODE_MANY, 5, "0220"},
+        {"preferred is the lowest", MODE_PREFERRED, 12, "2222"},
+        {"preferred of none is local", MODE_PREFERRED, 0, "0123"},
+        {"local", MODE_LOCAL, 0, "0123"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        nmo_policy_set(address(0), 4096, (uint64_t)table[i].mode | NMO_BIND_OWN, table[i].mask);
+        for (int node = 0; node < 4; node++) {
+            int got = touched_from(node, address(0) >> NMO_PAGE_SHIFT);
+            CHECK(got == table[i].want[node] - '0', "%s, from node %d: %d", table[i].name, node, got);
+        }
+        CHECK(nmo_policy_of(address(0) >> NMO_PAGE_SHIFT).own, "%s is no policy: the thread's would apply", table[i].name);
+    }
+    nmo_policy_set(address(0), 4096, 0, 0);
+    CHECK(nmo_policy_of(address(0) >> NMO_PAGE_SHIFT).mode == 0, "the default");
+}
+
+/* mbind moves what is on none of the nodes; mremap keeps a policy. */
+static void with_pages(void)
+{
+    nmo_slot(address(1) >> NMO_PAGE_SHIFT, NULL)->home = 2;
+    nmo_policy_set(address(0), 4096 * PAGES, MODE_BIND | NMO_BIND_MOVE, 12);
+    CHECK(nmo_slot_find(address(1) >> NMO_PAGE_SHIFT)->home == 2, "on one of the nodes");
+    nmo_policy_set(address(0), 4096 * PAGES, MODE_BIND | NMO_BIND_MOVE, 3);
+    CHECK(nmo_slot_find(address(1) >> NMO_PAGE_SHIFT)->home < 2, "on none of the nodes");
+    nmo_policy_set(address(2), 4096, MODE_BIND, 12);
+    nmo_slot(address(2) >> NMO_PAGE_SHIFT, NULL)->home = -1;
+    nmo_space_move(address(2), address(PAGES), 4096);
+    CHECK(touched_from(3, address(PAGES) >> NMO_PAGE_SHIFT) == 3 && touched_from(0, address(PAGES) >> NMO_PAGE_SHIFT) == 2, "mremap");
+    nmo_policy_set(address(0), 4096 * (PAGES + 1), 0, 0);
+}
+
 int main(void)
 {
     static void (*const operation[])(int, int) = {map, unmap, set_policy};
@@ -96,6 +141,8 @@ int main(void)
         sorted(&mappings, "mapping");
         sorted(&policies, "policy");
     }
+    nearest_node();
+    with_pages();
     nmo_policy_set(address(0), 4096 * PAGES, MODE_INTERLEAVE, 0xa);
     CHECK(node_of((address(0) >> NMO_PAGE_SHIFT) + 4) == 1 && node_of((address(0) >> NMO_PAGE_SHIFT) + 5) == 3, "interleave");
     CHECK(policies.count == 1, "%zu ranges of one policy", policies.count);

@@ -132,6 +132,27 @@ static void nested(void)
 	}
 }
 
+/* One thread each: code of the outer loop, dealt out or not as that is. */
+static void row(int from)
+{
+#pragma omp parallel for
+	for (int i = from; i < from + N / 64; i++)
+		a[i] += 0;
+#pragma omp parallel for schedule(dynamic, 16)
+	for (int i = from; i < from + N / 64; i++)
+		a[i] += 0;
+}
+
+static void rows(void)
+{
+	omp_set_max_active_levels(1);
+#pragma omp parallel for
+	for (int r = 0; r < 64; r++) {
+		row(r * (N / 64));
+		a[r * (N / 64)] += 0;
+	}
+}
+
 int main(void)
 {
 	plain();
@@ -148,5 +169,6 @@ int main(void)
 	taskloop();
 	alone();
 	nested();
+	rows();
 	return a[N / 2] != 14;
 }
