@@ -50,7 +50,8 @@ func (t *table) fitParts(period int64) *fit {
 	}
 	sums := t.fold(period, bins)
 	best := t.cut(period, bins, sums, 0)
-	if t.good(best) || best.skill < worthSkill {
+	// Of few samples, the object's ends being one is more freedom than is found out.
+	if period == t.size && t.period > 1 || t.good(best) || best.skill < worthSkill {
 		return best
 	}
 	for _, shift := range t.shifts(bins, sums) {
