@@ -371,6 +371,9 @@ func TestBlockwise(t *testing.T) {
 			_, a := advise(t, p)
 			item := a.only(t, Blockwise)
 			x.keeps(t, a, item, out)
+			for i := range a.Items { // where the linker puts a COMMON block depends on the length of paths
+				a.Items[i].Notes = slices.DeleteFunc(a.Items[i].Notes, func(note string) bool { return strings.Contains(note, "does not begin with a cache line") })
+			}
 			compare(t, a, name+".txt")
 		})
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"numaopt/internal/units"
 )
 
 // fit is one candidate and how well it does.
@@ -52,7 +50,8 @@ func (t *table) fitParts(period int64) *fit {
 	}
 	sums := t.fold(period, bins)
 	best := t.cut(period, bins, sums, 0)
-	if t.good(best) || best.skill < worthSkill {
+	// Of few samples, the object's ends being one is more freedom than is found out.
+	if period == t.size && t.period > 1 || t.good(best) || best.skill < worthSkill {
 		return best
 	}
 	for _, shift := range t.shifts(bins, sums) {
@@ -110,47 +109,7 @@ func (t *table) shifts(bins int, sums []float64) []int {
 func (t *table) cut(period int64, bins int, sums []float64, shift int) *fit {
 	at := func(b, n int) float64 { return sums[(b+shift)%bins*t.all+n] }
 	order := t.byCentre(bins, at)
-	best := t.divide(period, bins, shift, order, at)
-	if shift != 0 || ordered(order) {
-		return best
-	}
-	// Pages that hold the parts of several nodes do not tell their order: then it is the
-	// simplest that is about as good.
-	ascending, descending := slices.Clone(t.nodes), slices.Clone(t.nodes)
-	slices.Reverse(descending)
-	for _, simple := range [][]int{ascending, descending} {
-		if f := t.divide(period, bins, shift, simple, at); !t.clearly(best, f) {
-			return f
-		}
-	}
-	return best
-}
-
-// ordered reports whether order ascends or descends.
-func ordered(order []int) bool {
-	return slices.IsSorted(order) || slices.IsSortedFunc(order, func(a, b int) int { return b - a })
-}
-
-// divide chooses the borders of parts in this order. Within a page all are as good: parts
-// smaller than one are equal where that is likelier.
-func (t *table) divide(period int64, bins, shift int, order []int, at func(b, n int) float64) *fit {
-	best := t.between(period, bins, shift, order, partition(bins, order, at))
-	if period >= int64(len(order))*units.PageSize {
-		return best
-	}
-	ends := make([]int, len(order))
-	for i := range ends {
-		ends[i] = (i + 1) * bins / len(order)
-	}
-	if f := t.between(period, bins, shift, order, ends); f.likelihood > best.likelihood {
-		return f
-	}
-	return best
-}
-
-// between is the fit of parts in this order that end at bins ends of a period that begins
-// at bin shift.
-func (t *table) between(period int64, bins, shift int, order, ends []int) *fit {
+	ends := partition(bins, order, at)
 	f := &fit{period: period}
 	edge := func(b int) int64 { return int64(float64(b) / float64(bins) * float64(period)) }
 	from := 0
@@ -225,10 +184,6 @@ func partition(bins int, order []int, at func(b, n int) float64) (ends []int) {
 // nodes apart: nearly all hold bytes of nearly all nodes.
 const tooCoarse = 0.85
 
-// sliver is the share of a page's bytes below which a node does not own the page: an
-// allocation's head of 16 bytes shifts all borders that lie between pages by as much.
-const sliver = 1.0 / 32
-
 // judge fills in how well f does.
 func (t *table) judge(f *fit) {
 	var explained, chance, counted, likelihood float64
@@ -243,10 +198,8 @@ func (t *table) judge(f *fit) {
 		for n, b := range owned {
 			share := t.share[i*t.all+n]
 			if b > 0 {
-				counted += t.count[i*t.all+n]
-			}
-			if b > sliver*bytes {
 				explained += share
+				counted += t.count[i*t.all+n]
 				chance += t.weights[i] * t.mean[n]
 			}
 			if share > 0 {

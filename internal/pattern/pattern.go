@@ -37,6 +37,8 @@ package pattern
 import (
 	"math"
 	"slices"
+
+	"numaopt/internal/units"
 )
 
 // Kind is the kind of a pattern.
@@ -170,7 +172,8 @@ func Find(u Use, strides []int64) Result {
 		return r
 	}
 	best, rival := t.bestFit(strides)
-	if best == nil || best.skill < minSkill || t.accidental(best) {
+	if best == nil || best.skill < minSkill || t.accidental(best) || best.period < int64(len(t.nodes))*units.PageSize && best.kind(t, strides) == Permuted {
+		// Pages that hold the parts of several nodes tell no order that is not a simple one.
 		t.withoutParts(&r)
 		return r
 	}

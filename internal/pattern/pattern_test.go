@@ -199,19 +199,6 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
-// Parts of half a page and of one, whose borders an allocation's head moves by 16 bytes:
-// pages do not tell the order of the nodes, and all but the first hold bytes of others.
-func TestSmallParts(t *testing.T) {
-	a := array{1024, 1024, 1, 8, 16}
-	for kernel, want := range map[string]Kind{"y sweep": YWise, "y down": Inverse} {
-		for _, nodes := range []int{2, 4} {
-			if r := Find(run(kernel, a, nodes, 1, 1, 1), a.strides()[:1]); r.Kind != want || r.Period != 8192 || r.Explains < 0.99 {
-				t.Errorf("%s on %d nodes: %s every %d, explains %.3f", kernel, nodes, r.Kind, r.Period, r.Explains)
-			}
-		}
-	}
-}
-
 func check(t *testing.T, name, kernel string, want Kind, a array, strides []int64, r Result) {
 	t.Helper()
 	if strides == nil && (want == YWise || want == ZWise) {
