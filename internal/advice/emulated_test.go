@@ -395,7 +395,7 @@ func TestInitialise(t *testing.T) {
 	r, _ := advise(t, q)
 	counted := r.Before.RemotePct()
 	t.Logf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
-	if math.Abs(counted-item.Remote) > 3 || a.Automatic < 50 {
+	if math.Abs(counted-item.Remote) > 3 || a.Automatic < 45 { // half, give or take a page of the stack
 		t.Errorf("plan %.1f %%, predicted %.1f %%, counted %.1f %%", a.Automatic, item.Remote, counted)
 	}
 }

@@ -31,11 +31,6 @@ func (h host) number(name string) (n int, ok bool) {
 	return n, err == nil
 }
 
-func (h host) exists(name string) bool {
-	_, err := fs.Stat(h.root, name)
-	return err == nil
-}
-
 func (r *Report) topology(h host) {
 	t, err := topo.Read(h.root)
 	if err != nil {

@@ -68,13 +68,14 @@ func TestPlacedBeforeExec(t *testing.T) {
 	}
 	var pages [4]int
 	for _, g := range r.Pages {
-		if o := r.Objects[g.Object]; o.Bytes >= 32*4096 && o.Kind == profile.Heap && g.Home >= 0 {
+		// The first page may hold what the dynamic linker allocated, before the runtime was there.
+		if o := r.Objects[g.Object]; o.Bytes >= 32*4096 && o.Kind == profile.Heap && g.Home >= 0 && g.Index > 0 {
 			if pages[g.Home]++; !o.Placed {
 				t.Errorf("%s is placed by first touch", o.Name)
 			}
 		}
 	}
-	if pages[0]+pages[3] > 0 || pages[1] < 16 || pages[2] < 16 {
+	if pages[0]+pages[3] > 0 || pages[1] < 15 || pages[2] < 15 {
 		t.Errorf("pages of nodes %v, want them on 1 and 2", pages)
 	}
 }
