@@ -68,11 +68,8 @@ const (
 	recMmap2            = 10
 	recAux              = 11
 	recLostSamples      = 13
-	recCallchainLater   = 22
-	recUser             = 64
 	recAttr             = 64
 	recTracingData      = 66
-	recBuildID          = 67
 	recAuxtraceInfo     = 70
 	recAuxtrace         = 71
 	recEventUpdate      = 78
@@ -112,11 +109,9 @@ const (
 	featNrCPUs       = 7
 	featCPUDesc      = 8
 	featCPUID        = 9
-	featTotalMem     = 10
 	featCmdline      = 11
 	featEventDesc    = 12
 	featNUMATopology = 14
 	featMemTopology  = 22
-	featClockID      = 23
 	featClockData    = 29
 )

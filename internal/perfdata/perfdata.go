@@ -354,7 +354,7 @@ func (f *File) settle() error {
 		}
 	}
 	f.ids = newIDTable(f.Events)
-	f.trailer, f.timeAt = trailerSize(&f.Events[0].Attr), trailerTime(&f.Events[0].Attr)
+	f.trailer, f.timeAt = trailer(&f.Events[0].Attr)
 	return nil
 }
 

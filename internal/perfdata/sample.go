@@ -317,26 +317,21 @@ func (l *layout) readBytes(b []byte, o order) (uint64, bool) {
 	return count(b, o, each, once)
 }
 
-// trailer is where the time of a record other than a sample is, counted from the
-// record's end; 0 if it has none.
-func trailerTime(a *Attr) (fromEnd int) {
-	if !a.flag(flagSampleIDAll) || a.SampleType&sampleTime == 0 {
-		return 0
+// trailer is what a record other than a sample has at its end: its size, and where the
+// time is, counted from the record's end; 0 if it has none.
+func trailer(a *Attr) (size, time int) {
+	if !a.flag(flagSampleIDAll) {
+		return 0, 0
 	}
-	for _, bit := range []uint64{sampleTime, sampleID, sampleStreamID, sampleCPU, sampleIdentifier} {
-		if a.SampleType&bit != 0 {
-			fromEnd += 8
+	for _, bit := range []uint64{sampleIdentifier, sampleCPU, sampleStreamID, sampleID, sampleTime, sampleTID} { // from the end
+		if a.SampleType&bit == 0 {
+			continue
+		}
+		if size += 8; bit == sampleTime {
+			time = size
 		}
 	}
-	return fromEnd
-}
-
-// trailerSize is the bytes that a record other than a sample has at its end.
-func trailerSize(a *Attr) int {
-	if !a.flag(flagSampleIDAll) {
-		return 0
-	}
-	return 8 * bits.OnesCount64(a.SampleType&(sampleTID|sampleTime|sampleID|sampleStreamID|sampleCPU|sampleIdentifier))
+	return size, time
 }
 
 // agree is an error if the samples of two events cannot be told apart: the id is

@@ -196,7 +196,13 @@ func (s *session) run(ctx context.Context, program string) (*Raw, error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	err = s.wait(ctx, cmd.Process, raw.Start, done)
+	ticks := 0
+	err = await(ctx, cmd.Process, done, func() {
+		s.inbox.condense()
+		if ticks++; s.opt.Progress != nil && ticks%5 == 0 {
+			s.opt.Progress(s.inbox.accesses(), time.Since(raw.Start))
+		}
+	})
 	raw.Elapsed = time.Since(raw.Start)
 	s.inbox.drain()
 	raw.Arenas, raw.Processes, raw.OtherAccesses = s.inbox.take()
@@ -213,9 +219,9 @@ func (s *session) run(ctx context.Context, program string) (*Raw, error) {
 	return raw, nil
 }
 
-// wait waits for the program's end. Signals that a terminal sends go to the
-// program as well; others are passed on to it.
-func (s *session) wait(ctx context.Context, p *os.Process, start time.Time, done <-chan error) error {
+// await waits for the program's end, and calls tick five times a second. Signals that a
+// terminal sends go to the program as well; others are passed on to it.
+func await(ctx context.Context, p *os.Process, done <-chan error, tick func()) error {
 	signals := make(chan os.Signal, 16)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) { // as under nohup
@@ -223,10 +229,10 @@ func (s *session) wait(ctx context.Context, p *os.Process, start time.Time, done
 		}
 	}
 	defer signal.Stop(signals)
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
 	cancelled := ctx.Done()
-	for n := 0; ; n++ {
+	for {
 		select {
 		case err := <-done:
 			return err
@@ -237,11 +243,8 @@ func (s *session) wait(ctx context.Context, p *os.Process, start time.Time, done
 		case <-cancelled:
 			cancelled = nil
 			p.Signal(syscall.SIGTERM) //nolint:errcheck // as above
-		case <-tick.C:
-			s.inbox.condense()
-			if s.opt.Progress != nil && n%5 == 4 {
-				s.opt.Progress(s.inbox.accesses(), time.Since(start))
-			}
+		case <-ticker.C:
+			tick()
 		}
 	}
 }

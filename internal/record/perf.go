@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -118,31 +117,17 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	for {
-		select {
-		case sig := <-signals:
-			if !fromTerminal(sig) {
-				cmd.Process.Signal(sig) //nolint:errcheck // it may have ended just now
-			}
-		case err := <-done:
-			r.Elapsed = time.Since(r.Start)
-			if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-				r.Status = 128 + int(ws.Signal())
-			} else {
-				r.Status = cmd.ProcessState.ExitCode()
-			}
-			if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-				return err
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return nil
-		}
+	err := await(ctx, cmd.Process, done, func() {})
+	r.Elapsed = time.Since(r.Start)
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		r.Status = 128 + int(ws.Signal())
+	} else {
+		r.Status = cmd.ProcessState.ExitCode()
 	}
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	return nil
 }

@@ -52,10 +52,8 @@ func newWorker(r *reader) *worker {
 	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[pageKey]fault{}, codes: make([]codeEntry, codeEntries)}
 }
 
-const (
-	modeKernel = 1
-	modeUser   = 2
-)
+// modeUser is a sample's mode in the program itself.
+const modeUser = 2
 
 // add counts one sample.
 func (w *worker) add(s *perfdata.Sample) error {
