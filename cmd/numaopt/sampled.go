@@ -1,17 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"numaopt/internal/ingest"
+	"numaopt/internal/launch"
 	"numaopt/internal/perfdata"
 	"numaopt/internal/pmu"
 	"numaopt/internal/profile"
 	"numaopt/internal/record"
+	"numaopt/internal/runfile"
 	"numaopt/internal/sample"
 	"numaopt/internal/symbol"
 	"numaopt/internal/topo"
@@ -102,12 +107,20 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 		}
 	}
 	fmt.Fprintf(std.err, "numaopt: sampling %s with perf %s, on this machine\n", map[string]string{sourcePMU: "loads and stores", sourceFaults: "page faults"}[from.name], perf.Version)
+	dir, err := os.MkdirTemp("", "numaopt-log-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if rec.Command, err = underRuntime(std, opt, machine, dir); err != nil {
+		return err
+	}
 	r, err := perf.Record(context.WithoutCancel(ctx), rec)
 	if err != nil {
 		return cannot(err)
 	}
 	defer r.Close()
-	if err := keepSampled(std, opt, machine, r); err != nil {
+	if err := keepSampled(std, opt, machine, r, logIn(dir)); err != nil {
 		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
 		return &exitError{code: max(r.Status, 1)}
 	}
@@ -117,15 +130,54 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 	return nil
 }
 
-// keepSampled makes and writes the profile of a recording.
-func keepSampled(std *stdio, opt profileOptions, machine topo.Topology, r *record.Recording) error {
+// logIn is the name of the runtime's logs in a directory, without their process ids.
+func logIn(dir string) string { return filepath.Join(dir, "log") }
+
+// underRuntime is the command that runs the program with numaopt's runtime, which
+// writes down in dir what samples do not tell. perf itself runs without it.
+func underRuntime(std *stdio, opt profileOptions, machine topo.Topology, dir string) ([]string, error) {
+	if _, err := symbol.Describe(opt.program[0]); err != nil { // a static program, or one that the runtime cannot be loaded into
+		fmt.Fprintf(std.err, "numaopt: %v: the program runs without numaopt's runtime\n", err)
+		return opt.program, nil
+	}
+	order, err := machine.Order(cmp.Or(topo.Bind(opt.bind), topo.BindCompact))
+	if err != nil {
+		return nil, err
+	}
+	run := runfile.Run{Mode: runfile.Track, System: runfile.Linux, Log: logIn(dir)}
+	if opt.bind == "" {
+		run.Pinned = "bind none"
+	} else if pinned := launch.Pinned(os.Environ()); pinned != "" {
+		run.Pinned = pinned
+	}
+	for _, c := range order {
+		run.CPUs = append(run.CPUs, runfile.CPU{ID: c.ID, Node: int(c.Node)})
+	}
+	for _, n := range machine.Nodes {
+		run.Nodes = append(run.Nodes, n.OS)
+	}
+	environ, err := launchEnviron(run, os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	return append(append([]string{"env"}, changed(os.Environ(), environ)...), opt.program...), nil
+}
+
+// changed is the variables of b that are not in a.
+func changed(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(b), func(kv string) bool { return slices.Contains(a, kv) })
+}
+
+// keepSampled makes and writes the profile of a recording; log is the name of the
+// runtime's logs.
+func keepSampled(std *stdio, opt profileOptions, machine topo.Topology, r *record.Recording, log string) error {
 	f, err := perfdata.Open(r.File)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	symbols := new(symbol.Table)
-	t, stats, err := sample.Read(f, sample.Options{Machine: machine, Symbols: symbols})
+	t, stats, err := sample.Read(f, sample.Options{Machine: machine, Symbols: symbols, Log: log})
 	if err != nil {
 		return err
 	}

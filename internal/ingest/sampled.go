@@ -31,12 +31,12 @@ func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run
 	if err != nil {
 		return nil, err
 	}
-	p.Warnings = append(sampleWarnings(f, s), p.Warnings...)
+	p.Warnings = append(sampleWarnings(f, t, s), p.Warnings...)
 	return p, nil
 }
 
 // sampleWarnings says what the reader should know of a recording.
-func sampleWarnings(f *perfdata.File, s *sample.Stats) []string {
+func sampleWarnings(f *perfdata.File, t *sample.Table, s *sample.Stats) []string {
 	var out []string
 	say := func(when bool, format string, args ...any) {
 		if when {
@@ -51,11 +51,13 @@ func sampleWarnings(f *perfdata.File, s *sample.Stats) []string {
 	say(s.NoThread > 0, "%d samples (%.1f%%) do not say thread or CPU, or a CPU that the machine does not have, and are left out", s.NoThread, part(s.NoThread))
 	say(s.Damaged > 0, "%d samples are damaged and left out", s.Damaged)
 	say(s.Others != "", "samples of other processes are left out (%.1f%%): %s; --pid chooses another", part(s.Elsewhere), s.Others)
-	say(s.Disagree > 0, "on %d pages the physical addresses and the processor do not agree which node they are on: memory was migrated meanwhile, or the recording is of another machine than its header", s.Disagree)
+	say(s.Disagree > 0, "on %d pages the physical addresses, the kernel and the processor do not agree which node they are on: memory was migrated meanwhile, or the recording is of another machine than its header", s.Disagree)
 	say(s.Faults, "page faults are samples of who touches a page first, and with NUMA balancing again and again; they tell no loads from stores, and nothing of caches or latency")
 	for kind, n := range f.Unknown {
 		say(true, "%d records of type %d, which this version does not know, were left out", n, kind)
 	}
-	say(true, "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
+	say(s.NoLog != "", "%s", s.NoLog)
+	say(!t.Logged(), "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
+	say(s.LogLost > 0, "the runtime's log ran full: %s that came after it are not known as such", "objects and loops")
 	return out
 }

@@ -30,6 +30,7 @@ package sample
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"numaopt/internal/perfdata"
@@ -44,6 +45,8 @@ type Options struct {
 	Kernel  bool // count accesses by the kernel, too
 	Workers int  // 0: as many as there are processors
 	Symbols *symbol.Table
+	// Log is the name of the runtime's logs without their process ids; "" is none.
+	Log string
 }
 
 // Stats says where samples went.
@@ -63,7 +66,10 @@ type Stats struct {
 	Physical    bool   // some have a physical address
 	Faults      bool   // some are page faults
 	Others      string // the busiest of the other processes
-	Disagree    uint64 // pages where physical address and processor disagree on the node
+	Disagree    uint64 // pages where physical address, kernel and processor disagree on the node
+	Own         uint64 // made by numaopt's runtime
+	LogLost     uint64 // records that found no room in the runtime's log
+	NoLog       string // why a log was not read
 	First, Last uint64 // ns by the file's clock
 }
 
@@ -139,12 +145,12 @@ type thread struct{ pid, tid uint32 }
 // side collects what is no sample.
 func (r *reader) side() error {
 	r.spaces, r.names, r.born = map[uint32]*space{}, map[uint32]string{}, map[thread]uint64{}
-	maps := map[uint32][]*perfdata.Mmap{}
+	mapped := map[uint32][]*perfdata.Mmap{}
 	children := map[uint32]uint32{}
 	if err := r.f.Side(func(s perfdata.Side) error {
 		switch s := s.(type) {
 		case *perfdata.Mmap:
-			maps[s.PID] = append(maps[s.PID], s)
+			mapped[s.PID] = append(mapped[s.PID], s)
 		case *perfdata.Comm:
 			if s.PID == s.TID {
 				r.names[s.PID] = s.Name
@@ -173,10 +179,17 @@ func (r *reader) side() error {
 		return err
 	}
 	for pid := range children {
-		maps[pid] = append(inherited(pid, maps, children), maps[pid]...)
+		mapped[pid] = append(inherited(pid, mapped, children), mapped[pid]...)
 	}
-	for pid, m := range maps {
-		r.spaces[pid] = newSpace(m)
+	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)))
+	if err != nil {
+		return err
+	}
+	for _, pid := range slices.Sorted(maps.Keys(mapped)) {
+		s := newSpace(mapped[pid], histories[pid])
+		if r.spaces[pid] = s; s.log != nil {
+			s.firstLoop = r.places.logged(pid, s)
+		}
 	}
 	for i, n := range r.opt.Machine.Nodes {
 		for _, c := range n.CPUs {
@@ -326,6 +339,7 @@ func (r *reader) sum(workers []*worker, pid uint32) {
 		s.Kernel += w.stats.Kernel
 		s.NoAddress += w.stats.NoAddress
 		s.NoThread += w.stats.NoThread
+		s.Own += w.stats.Own
 		s.Latencies = s.Latencies || w.stats.Latencies
 		s.Physical = s.Physical || w.stats.Physical
 		s.Faults = s.Faults || w.stats.Faults

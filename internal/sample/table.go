@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"numaopt/internal/arena"
-	"numaopt/internal/topo"
 )
 
 // Table is what was sampled of one process, in the terms of an arena.
@@ -20,6 +19,7 @@ type Table struct {
 	cells    []cell // by page
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
+	asked    map[uint64]int8 // homes that the runtime asked the kernel for, by homeKey
 	accesses uint64
 }
 
@@ -39,16 +39,16 @@ type threadCPU struct{ tid, cpu uint32 }
 func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t := &Table{PID: int(pid), Command: r.names[pid], r: r, space: r.spaces[pid], numbers: map[threadCPU]int{}}
 	if t.space == nil {
-		t.space = newSpace(nil)
+		t.space = newSpace(nil, nil)
 	}
-	regions := r.places.settle()
+	settled := r.places.settle(pid)
 	parts := make([][]cell, len(workers))
 	var wait sync.WaitGroup
 	for i, w := range workers {
 		wait.Go(func() {
 			part := w.cells.all(pid)
 			for k := range part {
-				part[k].region = regions[part[k].region]
+				part[k].region = settled(part[k].region)
 			}
 			parts[i] = sorted(part)
 		})
@@ -60,7 +60,8 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	if len(parts) == 1 {
 		t.cells = parts[0]
 	}
-	faults := firstFaults(workers, pid, regions)
+	faults := firstFaults(workers, pid, settled)
+	t.asked = t.space.asked()
 	t.number(faults)
 	t.group(faults)
 	return t
@@ -84,14 +85,14 @@ func mergeCells(a, b []cell) []cell {
 	return append(append(out, a...), b...)
 }
 
-func firstFaults(workers []*worker, pid uint32, regions map[arena.Region]arena.Region) map[pageKey]fault {
+func firstFaults(workers []*worker, pid uint32, settled func(arena.Region) arena.Region) map[pageKey]fault {
 	out := map[pageKey]fault{}
 	for _, w := range workers {
 		for key, f := range w.faults {
 			if key.pid != pid {
 				continue
 			}
-			f.region = regions[f.region]
+			f.region = settled(f.region)
 			if have, ok := out[key]; !ok || f.time < have.time {
 				out[key] = f
 			}
@@ -100,8 +101,9 @@ func firstFaults(workers []*worker, pid uint32, regions map[arena.Region]arena.R
 	return out
 }
 
-// number numbers the threads: the main thread is rank 0, the others follow as they
-// were made, or by their ids where perf was not there to see it.
+// number numbers the threads: as the log has their ranks, the others behind those; the
+// main thread is rank 0, the others follow as they were made, or by their ids where
+// perf was not there to see it.
 func (t *Table) number(faults map[pageKey]fault) {
 	seen := map[threadCPU]bool{}
 	for i := range t.cells {
@@ -124,13 +126,18 @@ func (t *Table) number(faults map[pageKey]fault) {
 	slices.SortFunc(all, func(a, b threadCPU) int {
 		return cmp.Or(cmp.Compare(main(a), main(b)), cmp.Compare(born(a), born(b)), cmp.Compare(a.tid, b.tid), cmp.Compare(a.cpu, b.cpu))
 	})
-	rank := -1
+	next := t.space.ranks()
+	rank, pinned := 0, false
 	for i, k := range all {
 		if i == 0 || all[i-1].tid != k.tid {
-			rank++
+			var known bool
+			if rank, pinned, known = t.space.rankOf(t.PID, k.tid); !known {
+				rank = next
+				next++
+			}
 		}
 		t.numbers[k] = i
-		t.threads = append(t.threads, arena.Thread{Rank: rank, CPU: int(k.cpu), Node: int(t.r.nodeOf[k.cpu])})
+		t.threads = append(t.threads, arena.Thread{Rank: rank, CPU: int(k.cpu), Node: int(t.r.nodeOf[k.cpu]), Pinned: pinned})
 	}
 }
 
@@ -151,8 +158,9 @@ func (t *Table) group(faults map[pageKey]fault) {
 	}
 }
 
-// home is the node that holds a page: by physical addresses, else by what the
-// processor said, else where its first fault was; -1 for none of them.
+// home is the node that holds a page: by physical addresses, else by what the kernel
+// told the runtime, else by what the processor said, else where its first fault was;
+// -1 for none of them.
 func (t *Table) home(p *page) int {
 	nodes := len(t.r.opt.Machine.Nodes)
 	physical, said := make([]uint32, nodes), make([]uint32, nodes)
@@ -171,19 +179,25 @@ func (t *Table) home(p *page) int {
 			said[1-node] += c.samples
 		}
 	}
-	at, word := most(physical), most(said)
-	switch {
-	case at >= 0:
-		if word >= 0 && word != at {
+	asked := -1
+	if n, ok := t.asked[homeKey(p.object, p.number)]; ok && int(n) < nodes {
+		asked = int(n)
+	}
+	home := -1
+	for _, word := range []int{most(physical), asked, most(said)} {
+		switch {
+		case word < 0:
+		case home < 0:
+			home = word
+		case home != word:
 			t.r.stats.Disagree++
+			return home
 		}
-		return at
-	case word >= 0:
-		return word
-	case p.fault != nil:
+	}
+	if home < 0 && p.fault != nil {
 		return int(t.r.nodeOf[p.fault.cpu])
 	}
-	return int(topo.Unknown)
+	return home
 }
 
 // most is the node with the most votes; -1 for no votes.
@@ -209,16 +223,38 @@ func (t *Table) Funcs() ([]arena.Code, error) { return t.r.places.funcs, nil }
 // Loops returns the bodies of parallel loops, likewise.
 func (t *Table) Loops() ([]arena.Loop, error) { return t.r.places.loops, nil }
 
-// Starts returns nothing: perf does not know what threads began with.
-func (t *Table) Starts() ([]arena.Code, error) { return make([]arena.Code, 1), nil }
+// Starts returns what threads began with, as the log has it: perf does not know.
+func (t *Table) Starts() ([]arena.Code, error) {
+	out := make([]arena.Code, 1)
+	if log := t.space.log; log != nil {
+		for _, fn := range log.Starts[1:] {
+			out = append(out, t.space.codeAt(fn))
+		}
+	}
+	return out, nil
+}
 
-// Sites returns nothing: perf knows of no allocations.
-func (t *Table) Sites() ([][]uint64, error) { return make([][]uint64, 1), nil }
+// Sites returns the call stacks of allocations, likewise.
+func (t *Table) Sites() ([][]uint64, error) {
+	if log := t.space.log; log != nil {
+		return log.Sites, nil
+	}
+	return make([][]uint64, 1), nil
+}
 
-// Notes returns nothing.
-func (t *Table) Notes() ([]arena.Note, error) { return nil, nil }
+// Notes returns what the runtime has to say.
+func (t *Table) Notes() ([]arena.Note, error) {
+	if log := t.space.log; log != nil {
+		return log.Notes, nil
+	}
+	return nil, nil
+}
 
-// Objects returns the mappings that are no file's.
+// Logged reports whether the runtime wrote down what the process did.
+func (t *Table) Logged() bool { return t.space.log != nil }
+
+// Objects returns the log's objects, and the mappings of files; without a log all
+// mappings that are no module's.
 func (t *Table) Objects() ([]arena.Object, error) { return t.space.objects, nil }
 
 // Threads returns the threads, each once for every CPU that it was seen on.
@@ -232,6 +268,7 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	for i := range t.pages {
 		s := &t.pages[i]
 		p := arena.Page{Number: s.number, Object: int(s.object), Home: s.home, Thread: -1, Module: -1}
+		p.Placed = t.space.placed(s)
 		if f := s.fault; f != nil {
 			p.Thread, p.Region = t.numbers[threadCPU{f.tid, f.cpu}], f.region
 			_, loop := f.region.Loop()
@@ -263,5 +300,12 @@ func (t *Table) EachBlock(do func(b *arena.Block)) error {
 	return nil
 }
 
-// EachSmall calls do for nothing: perf knows of no allocations.
-func (t *Table) EachSmall(func(arena.SmallVote)) error { return nil }
+// EachSmall calls do for every page of small allocations that the log knows.
+func (t *Table) EachSmall(do func(arena.SmallVote)) error {
+	if log := t.space.log; log != nil {
+		for _, v := range log.Small {
+			do(v)
+		}
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"numaopt/internal/arena"
+	"numaopt/internal/eventlog"
 	"numaopt/internal/perfdata"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
@@ -22,6 +23,18 @@ type worker struct {
 	mine  *uint64
 	space *space
 	piece int
+	heap  finder
+
+	// Of its thread:
+	tid  uint32
+	life *life
+	live map[thread]*life
+}
+
+// life is how far a worker has come in what the log tells of a thread.
+type life struct {
+	log  *eventlog.Thread // nil: it tells nothing
+	near int
 }
 
 // pageKey is a page of an object of a process.
@@ -49,7 +62,7 @@ type codeEntry struct {
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[pageKey]fault{}, codes: make([]codeEntry, codeEntries)}
+	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[pageKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -81,6 +94,10 @@ func (w *worker) add(s *perfdata.Sample) error {
 	if s.PID != w.pid || w.mine == nil {
 		w.process(s.PID)
 	}
+	if w.space.own(s.IP) {
+		st.Own++
+		return nil
+	}
 	*w.mine++
 	st.Latencies = st.Latencies || s.Latency != 0
 	st.Physical = st.Physical || s.Phys != 0
@@ -94,7 +111,10 @@ func (w *worker) add(s *perfdata.Sample) error {
 }
 
 func (w *worker) process(pid uint32) {
-	w.pid, w.space, w.piece = pid, w.r.spaces[pid], 0
+	w.pid, w.space, w.piece, w.life = pid, w.r.spaces[pid], 0, nil
+	if w.space != nil {
+		w.heap = finder{in: w.space.heap}
+	}
 	if w.mine = w.used[pid]; w.mine == nil {
 		w.mine = new(uint64)
 		w.used[pid] = w.mine
@@ -116,11 +136,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	if n == 0 {
 		n = max(1, s.Period)
 	}
-	object := int32(0)
-	p := w.space.near(s.Addr, s.Time, &w.piece)
-	if p != nil {
-		object = p.object
-	}
+	object := w.space.objectAt(s.Addr, s.Time, &w.heap, &w.piece)
 	home := -1
 	if s.Phys != 0 {
 		home = w.r.homeOf(s.Phys)
@@ -142,8 +158,19 @@ func (w *worker) fault(key pageKey, f fault) {
 	}
 }
 
-// region is the code that the sample was made in.
+// region is the code that the sample was made in: the loop that its thread was in,
+// as the log has it, else the function.
 func (w *worker) region(s *perfdata.Sample) arena.Region {
+	start := 0
+	if w.space != nil && w.space.log != nil {
+		l := w.thread(s.TID)
+		if l.log != nil {
+			if loop := l.log.At(s.Time, &l.near); loop != 0 {
+				return arena.LoopRegion(w.space.firstLoop + loop)
+			}
+			start = l.log.Start
+		}
+	}
 	if s.Mode != modeUser {
 		return 0
 	}
@@ -154,7 +181,22 @@ func (w *worker) region(s *perfdata.Sample) arena.Region {
 			e.region = w.r.places.region(s.PID, w.space, p.module, s.IP)
 		}
 	}
-	return e.region
+	return e.region.Of(start)
+}
+
+// thread is what is known of a thread of the present process.
+func (w *worker) thread(tid uint32) *life {
+	if w.life != nil && w.tid == tid {
+		return w.life
+	}
+	key := thread{w.pid, tid}
+	l := w.live[key]
+	if l == nil {
+		l = &life{log: w.space.log.Thread(tid)}
+		w.live[key] = l
+	}
+	w.tid, w.life = tid, l
+	return l
 }
 
 // Level is where an access was served and whether that was another node's memory
