@@ -94,6 +94,9 @@ func (l *lifetimes) at(page, time uint64) (object int32, until uint64) {
 	return 0, until
 }
 
+// nested is how many objects may have come and gone inside another.
+const nested = 16
+
 // latest is the last of a node's objects that began by time and had not ended, and
 // the first that begins after it; 0 for none.
 func (l *lifetimes) latest(list []int32, time uint64) (at, after int32) {
@@ -106,10 +109,12 @@ func (l *lifetimes) latest(list []int32, time uint64) (at, after int32) {
 	if n < len(list) {
 		after = list[n]
 	}
-	if n > 0 && l.objects[list[n-1]].To > time {
-		at = list[n-1]
+	for k := n - 1; k >= 0 && k >= n-nested; k-- {
+		if l.objects[list[k]].To > time {
+			return list[k], after
+		}
 	}
-	return at, after
+	return 0, after
 }
 
 // finder looks objects up for one worker, whose samples are often close to each

@@ -3,6 +3,7 @@ package sample
 import (
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,17 +103,22 @@ func TestLifetimes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	objects := make([]eventlog.Object, 1)
 	now := uint64(0)
-	for range 500 {
-		now += rnd.Uint64N(10) * soon / 8
+	for range 5000 {
+		now += rnd.Uint64N(10) * soon / 16
 		o := eventlog.Object{From: now, To: now + 1 + rnd.Uint64N(40)*soon/8}
 		o.Addr = rnd.Uint64N(64) * 1024
 		o.Bytes = 4096 + rnd.Uint64N(40)*512
-		objects = append(objects, o)
+		overlaps := func(x eventlog.Object) bool {
+			return x.To > o.From && x.Addr < o.Addr+o.Bytes && o.Addr < x.Addr+x.Bytes
+		}
+		if !slices.ContainsFunc(objects, overlaps) {
+			objects = append(objects, o)
+		}
 	}
 	l := newLifetimes(objects)
 	f := finder{in: l}
 	for range 20000 {
-		addr, time := rnd.Uint64N(100*1024), rnd.Uint64N(now+now/10)
+		addr, time := rnd.Uint64N(100*1024), rnd.Uint64N(now+now/10+1)
 		if got, want := f.find(addr, time), slowly(objects, addr/4096, time); got != want {
 			t.Fatalf("object at %#x at %d: %d, want %d", addr, time, got, want)
 		}
