@@ -151,7 +151,7 @@ void nmo_warn(const char *kind, const char *detail) {
         warnings[i].times++;
     nmo_lock_release(&warn_lock);
     if (fresh && nmo_track)
-        nmo_emu(NMO_NOTE, (uintptr_t)warnings[i].text, 0, 0, 0, 0);
+        nmo_tell(NMO_NOTE, (uintptr_t)warnings[i].text, 0, 0, 0, 0);
 }
 
 void nmo_warn_child(void) {

@@ -148,8 +148,7 @@ static void resolve_run(struct nmo_loaded *in, const char *build_id) {
 }
 
 static void tell(const struct nmo_loaded *in) {
-    if (nmo_run.emulated)
-        nmo_emu(NMO_MODULE, in->base, (uintptr_t)(*in->path ? in->path : program_path), 0, 0, 0);
+    nmo_tell(NMO_MODULE, in->base, (uintptr_t)(*in->path ? in->path : program_path), 0, 0, 0);
 }
 
 static int find_same(const struct nmo_loaded *in) {

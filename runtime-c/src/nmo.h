@@ -98,7 +98,7 @@ void nmo_text_json(struct nmo_text *text, const char *s); /* quoted and escaped 
 const char *nmo_text_end(struct nmo_text *text);          /* NUL-terminated */
 const char *nmo_errno_name(long err); /* "EPERM"; positive errno */
 
-/* Keeps a warning for the summary, and in mode track tells the plugin. Each
+/* Keeps a warning for the summary, and in mode track tells it. Each
  * kind (a string constant) is kept once; later ones are counted. */
 void nmo_warn(const char *kind, const char *detail);
 /* Remembers what stderr is. */
@@ -208,6 +208,7 @@ struct nmo_run {
     const char *pinned;  /* NULL: numaopt binds */
     bool affine;         /* all loops that can be are affine, named or not */
     const char *summary; /* NULL: text on stderr */
+    const char *log;     /* NULL: none; see diary.c */
     struct nmo_only *only;
     int nonly;
     struct nmo_module *modules;
@@ -481,7 +482,19 @@ void nmo_view_report(int rank);
 int nmo_view_cpu(int *node); /* current CPU, -1: ask the system */
 int nmo_view_count(void);    /* CPUs online, -1: ask the system */
 
-/* ---- track.c: events for the emulator ------------------------------------------------------ */
+/* ---- diary.c: who hears what the runtime tells ---------------------------------------------- */
+
+extern bool nmo_diary; /* a log is written */
+/* An op of plugin/wire.h, to the plugin or into the log. */
+void nmo_tell(int op, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e);
+void nmo_diary_child(void); /* after fork: the log is the parent's */
+struct nmo_small;
+bool nmo_diary_room(const struct nmo_small *slot); /* may the slot of the log's table be looked at and written? */
+static inline bool nmo_heard(void) { /* does anybody listen? */
+    return nmo_run.emulated || nmo_diary;
+}
+
+/* ---- track.c: allocations, for whoever listens ---------------------------------------------- */
 
 void nmo_track_init(void); /* before all other events */
 void nmo_track_range(void); /* when nmo_text_lo is known */

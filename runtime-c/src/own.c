@@ -166,8 +166,7 @@ static int mode_of(int policy) {
 }
 
 void nmo_own_begin(int rank) {
-    if (nmo_run.emulated)
-        nmo_emu(NMO_PREFER, (uintptr_t)mode_of(nmo_ranks[rank].policy), nmo_ranks[rank].policy_nodes, 0, 0, 0);
+    nmo_tell(NMO_PREFER, (uintptr_t)mode_of(nmo_ranks[rank].policy), nmo_ranks[rank].policy_nodes, 0, 0, 0);
 }
 
 /* The kernel judges the arguments where there is one: nobody asks for the nodes then. */

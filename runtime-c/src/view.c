@@ -98,8 +98,7 @@ void nmo_view_report(int rank) {
     if (!by)
         return;
     nmo_warn("the program binds its own threads", by);
-    if (nmo_run.emulated)
-        nmo_emu(NMO_PINNED, (uintptr_t)by, 0, 0, 0, 0);
+    nmo_tell(NMO_PINNED, (uintptr_t)by, 0, 0, 0, 0);
 }
 
 /* A mask that leaves out nothing undoes a binding; libomp sets it for each of
