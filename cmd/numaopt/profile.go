@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ program as it runs without a plan.`,
 	f.IntVar(&opt.ldlat, "ldlat", 0, "pmu: sample loads that take this many `CYCLES` or more (default: 3 on Intel, all elsewhere)")
 	f.Uint64VarP(&opt.frequency, "frequency", "F", 0, "pmu: `N` samples a second and CPU, instead of one in --period")
 	f.StringVar(&opt.topology, "topology", "", "the machine that the program sees, `NODESxCPUS`, CPUs per node (default: this one; 4x2 where it has one node)")
-	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node) or spread (round robin over nodes); default: as --plan says, else compact")
+	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node), spread (round robin over nodes) or, where it is sampled, none (as the kernel has them); default: as --plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "run with the plan in `FILE` in force")
 	f.BoolVar(&opt.affine, "affine", false, "run OpenMP loops of dynamic and guided schedules as plan --affine would: the threads of each node take their part of the iterations")
 	f.Uint64Var(&opt.period, "period", 1, "count one access in `N`, at random; 1 counts all")
@@ -112,6 +113,9 @@ func cacheModel(l1, l2, llc string) (topo.CacheModel, error) {
 	return m, nil
 }
 
+// bindNone leaves threads where the kernel has them.
+const bindNone = "none"
+
 // checkProfileOptions refuses what can be refused without looking at the machine.
 func checkProfileOptions(opt profileOptions) error {
 	switch {
@@ -125,8 +129,10 @@ func checkProfileOptions(opt profileOptions) error {
 		return usagef("--source %s does not run a plan yet: use --source emulate, or numaopt apply under perf and numaopt import", opt.source)
 	case opt.period == 0 || opt.period >= 1<<32:
 		return usagef("--period %d: want 1 to %d", opt.period, uint64(1)<<32-1)
-	case opt.bind != "" && opt.bind != string(topo.BindCompact) && opt.bind != string(topo.BindSpread):
-		return usagef("--bind %q: want compact or spread", opt.bind)
+	case opt.bind == bindNone && opt.source == sourceEmulate:
+		return usagef("--bind none: the emulator has to know where threads run; compact or spread")
+	case !slices.Contains([]string{"", string(topo.BindCompact), string(topo.BindSpread), bindNone}, opt.bind):
+		return usagef("--bind %q: want compact, spread or none", opt.bind)
 	}
 	return nil
 }
@@ -171,7 +177,11 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 		return err
 	}
 	if from.name != sourceEmulate {
+		opt.bind = cmp.Or(opt.bind, string(topo.BindCompact))
 		return runSampled(ctx, std, opt, from)
+	}
+	if opt.bind == bindNone {
+		return usagef("--bind none: this run is emulated, and the emulator has to know where threads run; compact or spread")
 	}
 	qemu, err := record.FindEmulator()
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,15 +139,14 @@ func underRuntime(std *stdio, opt profileOptions, machine topo.Topology, dir str
 		fmt.Fprintf(std.err, "numaopt: %v: the program runs without numaopt's runtime\n", err)
 		return opt.program, nil
 	}
-	order, err := machine.Order(cmp.Or(topo.Bind(opt.bind), topo.BindCompact))
+	bind := topo.Bind(opt.bind)
+	run := runfile.Run{Mode: runfile.Track, System: runfile.Linux, Log: logIn(dir), Pinned: launch.Pinned(os.Environ())}
+	if opt.bind == bindNone {
+		bind, run.Pinned = topo.BindCompact, "bind none"
+	}
+	order, err := machine.Order(bind)
 	if err != nil {
 		return nil, err
-	}
-	run := runfile.Run{Mode: runfile.Track, System: runfile.Linux, Log: logIn(dir)}
-	if opt.bind == "" {
-		run.Pinned = "bind none"
-	} else if pinned := launch.Pinned(os.Environ()); pinned != "" {
-		run.Pinned = pinned
 	}
 	for _, c := range order {
 		run.CPUs = append(run.CPUs, runfile.CPU{ID: c.ID, Node: int(c.Node)})
@@ -182,7 +180,7 @@ func keepSampled(std *stdio, opt profileOptions, machine topo.Topology, r *recor
 		return err
 	}
 	dir, _ := os.Getwd()
-	p, err := ingest.Sampled(f, t, stats, profile.Run{Command: opt.program, Dir: dir, Version: version(), Topology: machine, Start: r.Start, ExitStatus: r.Status}, symbols)
+	p, err := ingest.Sampled(f, t, stats, profile.Run{Command: opt.program, Dir: dir, Bind: opt.bind, Version: version(), Topology: machine, Start: r.Start, ExitStatus: r.Status}, symbols)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,9 @@ func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run
 	if f.Info.ClockWall != 0 {
 		run.Start = time.Unix(0, int64(f.Info.ClockWall+s.First-f.Info.ClockTime))
 	}
-	run.Bind = "none"
+	if !t.Logged() { // nobody bound its threads, or what did is not known
+		run.Bind = "none"
+	}
 	p, err := FromCounts(t, run, symbols)
 	if err != nil {
 		return nil, err

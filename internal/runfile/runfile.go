@@ -198,9 +198,6 @@ type Run struct {
 	PageSize uint64
 	CPUs     []CPU // by rank
 	Nodes    []int // operating system's number of each ordinal
-	// Log is the name of the files, without a process id, that the runtime writes down
-	// in what it would tell the emulator, for mode track on Linux; empty is none.
-	Log string
 	// Pinned says who binds threads instead of numaopt; empty is numaopt.
 	Pinned  string
 	Only    []FuncOffset
