@@ -139,14 +139,28 @@ func underRuntime(std *stdio, opt profileOptions, machine topo.Topology, dir str
 		fmt.Fprintf(std.err, "numaopt: %v: the program runs without numaopt's runtime\n", err)
 		return opt.program, nil
 	}
+	run, err := trackedRun(opt, machine)
+	if err != nil {
+		return nil, err
+	}
+	run.Log = logIn(dir)
+	environ, err := launchEnviron(run, os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	return append(append([]string{"env"}, changed(os.Environ(), environ)...), opt.program...), nil
+}
+
+// trackedRun is the run file of a program that is sampled without a plan.
+func trackedRun(opt profileOptions, machine topo.Topology) (runfile.Run, error) {
+	run := runfile.Run{Mode: runfile.Track, System: runfile.Linux, Pinned: launch.Pinned(os.Environ())}
 	bind := topo.Bind(opt.bind)
-	run := runfile.Run{Mode: runfile.Track, System: runfile.Linux, Log: logIn(dir), Pinned: launch.Pinned(os.Environ())}
 	if opt.bind == bindNone {
 		bind, run.Pinned = topo.BindCompact, "bind none"
 	}
 	order, err := machine.Order(bind)
 	if err != nil {
-		return nil, err
+		return run, err
 	}
 	for _, c := range order {
 		run.CPUs = append(run.CPUs, runfile.CPU{ID: c.ID, Node: int(c.Node)})
@@ -154,11 +168,7 @@ func underRuntime(std *stdio, opt profileOptions, machine topo.Topology, dir str
 	for _, n := range machine.Nodes {
 		run.Nodes = append(run.Nodes, n.OS)
 	}
-	environ, err := launchEnviron(run, os.Environ())
-	if err != nil {
-		return nil, err
-	}
-	return append(append([]string{"env"}, changed(os.Environ(), environ)...), opt.program...), nil
+	return run, nil
 }
 
 // changed is the variables of b that are not in a.

@@ -22,6 +22,7 @@ type History struct {
 
 	// Tracker is the runtime's own code: what it accesses is not the program's.
 	Tracker [2]uint64
+	Path    string // of the log, which the process has mapped
 
 	threads map[uint32]*Thread
 	homes   []homes
@@ -71,7 +72,7 @@ type bind struct{ time, lo, hi uint64 }
 
 // Read works the log out. The log may be closed after it.
 func (l *Log) Read() *History {
-	h := &History{Objects: make([]Object, 1), Sites: make([][]uint64, 1), Starts: make([]uint64, 1), Loops: make([]Loop, 1), threads: map[uint32]*Thread{}}
+	h := &History{Path: l.path, Objects: make([]Object, 1), Sites: make([][]uint64, 1), Starts: make([]uint64, 1), Loops: make([]Loop, 1), threads: map[uint32]*Thread{}}
 	b := &builder{h: h, loops: map[[2]uint64]int32{}, starts: map[uint64]int{}}
 	l.all(b.add)
 	b.objects()

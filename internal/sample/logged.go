@@ -46,9 +46,13 @@ func (s *space) codeAt(addr uint64) arena.Code {
 	return arena.Code{VAddr: addr, Module: -1}
 }
 
-// own reports whether code is the runtime's: what it touches is not the program's.
-func (s *space) own(pc uint64) bool {
-	return s != nil && s.log != nil && pc >= s.log.Tracker[0] && pc < s.log.Tracker[1]
+// own reports whether an access is not the program's: it is by the runtime's code, or
+// to its log.
+func (s *space) own(pc, addr uint64) bool {
+	if s == nil || s.log == nil {
+		return false
+	}
+	return pc >= s.log.Tracker[0] && pc < s.log.Tracker[1] || addr >= s.logAt[0] && addr < s.logAt[1]
 }
 
 // ranks is one more than the highest rank that the log knows.

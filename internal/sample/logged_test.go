@@ -34,6 +34,7 @@ func TestLogged(t *testing.T) {
 	log.Alloc(101, 60, heapA, 4096, 1, 3, 0, 1)
 	prefix := filepath.Join(t.TempDir(), "log")
 	log.File(t, prefix)
+	w.Mmap(100, 100, 4, 0x7e0000000000, 0x10000, 0, prefix+".100")
 	own := at(100, 0, 30, heapA, localRAM, 100)
 	own.IP = 0x700010
 	w.Add(pt.Variable{},
@@ -44,10 +45,11 @@ func TestLogged(t *testing.T) {
 		at(101, 2, 61, heapA, hitL1, 5),        // of the second object there
 		at(100, 0, 62, heapA+0x8000, hitL1, 5), // of no object
 		own,
+		at(100, 0, 63, 0x7e0000000010, hitL1, 5),
 	)
 	table, stats := read(t, w, Options{Log: prefix})
-	if stats.Used != 6 || stats.Own != 1 || !table.Logged() {
-		t.Errorf("stats %+v, want 6 used and 1 of the runtime", stats)
+	if stats.Used != 6 || stats.Own != 2 || !table.Logged() {
+		t.Errorf("stats %+v, want 6 used and 2 of the runtime", stats)
 	}
 	type row struct {
 		object, home, rank int

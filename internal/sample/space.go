@@ -21,6 +21,7 @@ type space struct {
 	heap    *lifetimes // the log's objects; nil without a log
 	// firstLoop is added to the log's numbers of loops
 	firstLoop int
+	logAt     [2]uint64 // where the process has mapped its log
 }
 
 // span is one mapping.
@@ -45,6 +46,9 @@ func newSpace(maps []*perfdata.Mmap, log *eventlog.History) *space {
 	for _, m := range maps {
 		if m.Len == 0 || m.Addr+m.Len < m.Addr {
 			continue
+		}
+		if log != nil && m.Name == log.Path {
+			s.logAt = [2]uint64{m.Addr, m.Addr + m.Len}
 		}
 		p := span{lo: m.Addr, hi: m.Addr + m.Len, from: m.Time, module: s.moduleOf(m)}
 		if p.module < 0 {

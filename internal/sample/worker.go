@@ -94,7 +94,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 	if s.PID != w.pid || w.mine == nil {
 		w.process(s.PID)
 	}
-	if w.space.own(s.IP) {
+	if w.space.own(s.IP, s.Addr) {
 		st.Own++
 		return nil
 	}
