@@ -175,8 +175,8 @@ struct nmo_log_chunk {
  * nothing, the payload is what they point to: NMO_MODULE, NMO_NOTE and NMO_PINNED text
  * with its NUL, NMO_THREAD_START struct nmo_thread, NMO_SITE uint64_t frames, NMO_ALLOC
  * struct nmo_alloc, NMO_HOMES one byte for each page, ordinal of its node or
- * NMO_LOG_NOWHERE. NMO_MOVE is (page, node | -1 as it was refused). CPU of
- * NMO_THREAD_START is -1 where the runtime does not bind. */
+ * NMO_LOG_NOWHERE. NMO_MOVE is (addr, pages, node): the program moved them there. CPU
+ * and node of NMO_THREAD_START are -1 where the runtime does not bind. */
 struct nmo_log_record {
     uint32_t bytes; /* with header and payload, a multiple of 8; stored last; 0: nothing follows in this chunk */
     uint16_t op;
