@@ -136,6 +136,11 @@ func (r *Recipe) rate(m *Machine, opt Options) {
 		r.Period = max(16, r.Period&^15)
 		r.Notes = append(r.Notes, fmt.Sprintf("IBS counts in steps of 16: a sample every %d", r.Period))
 	}
+	// The kernel refuses less (drivers/perf/arm_spe_pmu.c, event_init).
+	if least := m.number(devices + "/arm_spe_0/caps/min_interval"); r.Kind == spe && r.Period < least {
+		r.Notes = append(r.Notes, fmt.Sprintf("SPE takes a sample every %d operations at most: not every %d", least, r.Period))
+		r.Period = least
+	}
 	r.Select = append(r.Select, "-c", strconv.FormatUint(r.Period, 10))
 }
 

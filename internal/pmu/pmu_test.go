@@ -139,6 +139,7 @@ func TestNotes(t *testing.T) {
 		{"skylake-sp", Options{Frequency: 200000}, "over the kernel's limit: 100000"},
 		{"zen2", Options{}, "before Linux 6.2"},
 		{"zen4", Options{}, "cannot leave the kernel out"},
+		{"graviton3", Options{Period: 100}, "every 256 operations at most: not every 100"},
 		{"zen5", Options{Period: 1001}, "steps of 16: a sample every 992"},
 	} {
 		r, err := Choose(machine(t, c.machine), c.opt)
