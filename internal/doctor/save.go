@@ -16,7 +16,7 @@ var recorded = []string{
 	"sys/devices/system/node/node*/distance", "sys/devices/system/node/node*/meminfo",
 	"sys/devices/system/node/node*/hugepages/*/nr_hugepages",
 	"sys/bus/event_source/devices/*/type", "sys/bus/event_source/devices/*/events/mem-*",
-	"sys/bus/event_source/devices/*/format/*", "proc/sys/kernel/perf_event_max_sample_rate",
+	"sys/bus/event_source/devices/*/format/*", "sys/bus/event_source/devices/*/caps/*", "proc/sys/kernel/perf_event_max_sample_rate",
 	"sys/kernel/mm/transparent_hugepage/enabled", "sys/kernel/mm/transparent_hugepage/defrag",
 	"proc/sys/kernel/ostype", "proc/sys/kernel/osrelease", "proc/sys/kernel/perf_event_paranoid",
 	"proc/sys/kernel/numa_balancing", "proc/sys/vm/max_map_count", "proc/sys/vm/zone_reclaim_mode",

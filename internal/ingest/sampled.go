@@ -29,12 +29,37 @@ func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run
 	if !t.Logged() { // nobody bound its threads, or what did is not known
 		run.Bind = "none"
 	}
+	run.Recording = recording(f, t, s, run.Recording)
 	p, err := FromCounts(t, run, symbols)
 	if err != nil {
 		return nil, err
 	}
 	p.Warnings = append(sampleWarnings(f, t, s), p.Warnings...)
 	return p, nil
+}
+
+// recording adds to what the caller knows of a recording (nil is nothing) what is in it.
+func recording(f *perfdata.File, t *sample.Table, s *sample.Stats, known *profile.Recording) *profile.Recording {
+	var r profile.Recording
+	if known != nil {
+		r = *known
+	}
+	for i := range f.Events {
+		if e := &f.Events[i]; e.Name != "" && len(r.Events) < 16 {
+			r.Events = append(r.Events, e.Name)
+		}
+	}
+	r.Samples, r.Used, r.Lost, r.Throttled = s.Samples, s.Used, s.Lost, s.Throttled
+	ranks := map[int]bool{}
+	if threads, err := t.Threads(); err == nil {
+		for _, th := range threads {
+			ranks[th.Rank] = true
+		}
+	}
+	if seconds := float64(s.Last-s.First) / 1e9; seconds > 0 {
+		r.Rate = float64(s.Used) / seconds / float64(max(1, len(ranks)))
+	}
+	return &r
 }
 
 // sampleWarnings says what the reader should know of a recording.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,13 +32,18 @@ func FindPerf() (Perf, error) {
 	return Perf{path, strings.TrimSpace(strings.TrimPrefix(string(out), "perf version"))}, nil
 }
 
-// PerfOptions say what perf is to record.
+// PerfOptions say what perf is to record: a command, a process (PID), or without
+// either the whole machine, the latter two until ctx is done.
 type PerfOptions struct {
 	Command []string
+	PID     int
 	// Select are the arguments that name events and their period.
 	Select []string
 	// SystemWide records all processes.
 	SystemWide bool
+	// Duration ends the recording of what runs already; 0 is not by time.
+	Duration time.Duration
+	Limits   Limits
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -48,6 +55,10 @@ type Recording struct {
 	Start   time.Time
 	Elapsed time.Duration
 	Status  int // 128+signal where a signal ended the program
+	// PID is perf's own: the program is its child.
+	PID int
+	// Notes are the limits that it was fitted to, one sentence each.
+	Notes []string
 
 	dir string
 }
@@ -63,63 +74,128 @@ var always = []string{"-d", "--sample-cpu", "-k", "CLOCK_MONOTONIC"}
 // physical addresses, from which homes are known, which it gives to administrators.
 var extras = [][]string{{"--phys-data"}, nil}
 
-// Record runs the command under perf record. Before that it records nothing (the
-// program true) in the same way: what the kernel or perf refuses is an error with
-// their own words, and the command has not run.
+// Record records as opt says. Before that it records nothing (the program true) in
+// the same way: what the kernel or perf refuses is an error with their own words,
+// and the command has not run.
 func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
+	options := append(append([]string{}, always...), opt.Select...)
+	if opt.SystemWide {
+		options = append(options, "-a")
+	}
+	if err := p.lacks(ctx, options); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "numaopt-perf-")
 	if err != nil {
 		return nil, err
 	}
-	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir}
-	var args []string
-	var refused error
-	for _, extra := range extras {
-		args = append(append(append([]string{"record", "-q", "-o", r.File}, always...), extra...), opt.Select...)
-		if opt.SystemWide {
-			args = append(args, "-a")
-		}
-		if refused = p.try(ctx, args); refused == nil {
-			break
-		}
+	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir, Notes: opt.Limits.raise()}
+	args, err := p.fit(ctx, r, options, opt)
+	if err == nil {
+		err = p.run(ctx, r, append(args, opt.target()...), opt)
 	}
-	if refused != nil {
-		r.Close()
-		return nil, refused
-	}
-	if err := p.run(ctx, r, append(append(args, "--"), opt.Command...), opt); err != nil {
+	if err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
-// try records the program true.
-func (p Perf) try(ctx context.Context, args []string) error {
+// target is what perf is to follow, as its arguments.
+func (opt *PerfOptions) target() []string {
+	switch {
+	case len(opt.Command) > 0:
+		return append([]string{"--"}, opt.Command...)
+	case opt.SystemWide:
+		return nil
+	}
+	return []string{"-p", strconv.Itoa(opt.PID)}
+}
+
+var optionText = regexp.MustCompile(`^-[a-zA-Z]$|^--[a-z-]+$`)
+
+// lacks is an error where perf is so old that it has not all options; what its help
+// does not list, it does not know.
+func (p Perf) lacks(ctx context.Context, options []string) error {
+	help, _ := exec.CommandContext(ctx, p.Path, "record", "-h").CombinedOutput() // its status is that of a mistake
+	if !bytes.Contains(help, []byte("--output")) {
+		return nil // a help that is written otherwise tells nothing
+	}
+	for _, o := range options {
+		listed := regexp.MustCompile(`(?m)^\s*(-\w, )?` + regexp.QuoteMeta(o) + `\b`)
+		if optionText.MatchString(o) && !listed.Match(help) {
+			return fmt.Errorf("perf %s is too old: perf record has no %s; install the perf of a newer kernel (any newer perf works with this kernel)", p.Version, o)
+		}
+	}
+	return nil
+}
+
+// buffers are the sizes of perf's buffer for each CPU, in pages, that are tried: its
+// own choice, then less, for kernels that let a user lock little memory.
+var buffers = []int{0, 64, 32, 16, 8, 4}
+
+// fit finds what the kernel allows and returns perf's arguments before its target.
+func (p Perf) fit(ctx context.Context, r *Recording, options []string, opt PerfOptions) ([]string, error) {
+	base := []string{"record", "-q", "-o", r.File}
+	var refused error
+	for _, pages := range buffers {
+		size := opt.Limits.buffer(pages, options)
+		for _, extra := range extras {
+			args := append(append(append(append([]string{}, base...), options...), extra...), size...)
+			if refused = p.try(ctx, r.File, args, opt.Limits); refused == nil {
+				if pages > 0 {
+					r.Notes = append(r.Notes, fmt.Sprintf("perf's buffers have only %d pages for each CPU, as the kernel lets this user lock no more memory (%s): samples may be lost", pages, opt.Limits.memory()))
+				}
+				return args, nil
+			}
+		}
+		if !errors.Is(refused, errLocked) {
+			break
+		}
+	}
+	return nil, refused
+}
+
+// try records the program true in file.
+func (p Perf) try(ctx context.Context, file string, args []string, limits Limits) error {
 	cmd := exec.CommandContext(ctx, p.Path, append(append([]string{}, args...), "--", "true")...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	err := cmd.Run()
+	os.Remove(file) // or it would pass for the program's, were perf to write none
 	if err == nil {
 		return nil
 	}
-	paranoid, _ := os.ReadFile("/proc/sys/kernel/perf_event_paranoid")
-	return fmt.Errorf("perf %s cannot record here (%w; kernel.perf_event_paranoid is %s). perf says:\n%s", p.Version, err,
-		strings.TrimSpace(string(paranoid)), strings.TrimSpace(said.String()))
+	return limits.explain(fmt.Errorf("perf %s cannot record here (%w). perf says:\n%s", p.Version, err, strings.TrimSpace(said.String())), said.String())
 }
 
-// run runs perf on the command. Signals of the terminal reach the program as they
-// would alone; perf writes its file when that has ended.
+// run runs perf on its target. Signals of the terminal reach the program as they
+// would alone; perf writes its file when that has ended, or when it is told to end.
 func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOptions) error {
 	cmd := exec.Command(p.Path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = opt.Stdin, opt.Stdout, opt.Stderr
+	var said bytes.Buffer
+	attached := len(opt.Command) == 0
+	if attached {
+		cmd.Stdin, cmd.Stderr = nil, &said // there is no program that they would be of
+	}
 	r.Start = time.Now()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	r.PID = cmd.Process.Pid
+	if attached && opt.Duration > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, opt.Duration)
+		defer stop()
+	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	err := await(ctx, cmd.Process, done, func() {})
+	err := await(ctx, cmd.Process, done, func() {
+		if attached && opt.SystemWide && opt.PID != 0 && syscall.Kill(opt.PID, 0) == syscall.ESRCH {
+			cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // perf may have ended just now
+		}
+	})
 	r.Elapsed = time.Since(r.Start)
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		r.Status = 128 + int(ws.Signal())
@@ -129,5 +205,18 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		return err
 	}
+	if attached {
+		return attachedStatus(r, p, opt.Limits, said.String())
+	}
 	return nil
+}
+
+// attachedStatus judges perf's own end, where there is no program's: having been
+// told to end is none.
+func attachedStatus(r *Recording, p Perf, limits Limits, said string) error {
+	if r.Status == 0 || r.Status == 128+int(syscall.SIGINT) || r.Status == 128+int(syscall.SIGTERM) {
+		r.Status = 0
+		return nil
+	}
+	return limits.explain(fmt.Errorf("perf %s ended with status %d. It says:\n%s", p.Version, r.Status, strings.TrimSpace(said)), said)
 }

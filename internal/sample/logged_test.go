@@ -150,4 +150,3 @@ func slowly(objects []eventlog.Object, page, time uint64) int32 {
 	}
 	return best
 }
-

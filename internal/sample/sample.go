@@ -42,6 +42,7 @@ import (
 type Options struct {
 	Machine topo.Topology
 	PID     int  // 0: the process with the most samples
+	Parent  int  // not 0: only of processes that descend from this one
 	Kernel  bool // count accesses by the kernel, too
 	Workers int  // 0: as many as there are processors
 	Symbols *symbol.Table
@@ -128,6 +129,7 @@ type reader struct {
 	nodeOf []topo.NodeID // by CPU
 	roles  []role        // by event
 	born   map[thread]uint64
+	kept   func(pid uint32) bool // by Options.Parent
 	places *places
 }
 
@@ -178,6 +180,7 @@ func (r *reader) side() error {
 	}); err != nil {
 		return err
 	}
+	r.kept = descend(r.opt.Parent, children)
 	for pid := range children {
 		mapped[pid] = append(inherited(pid, mapped, children), mapped[pid]...)
 	}
@@ -219,6 +222,23 @@ func inherited(pid uint32, maps map[uint32][]*perfdata.Mmap, children map[uint32
 	return out
 }
 
+// descend says which processes descend from parent; all do from 0.
+func descend(parent int, parents map[uint32]uint32) func(uint32) bool {
+	return func(pid uint32) bool {
+		for depth := 0; parent != 0 && depth < 64; depth++ {
+			next, ok := parents[pid]
+			if !ok || next == pid {
+				return false
+			}
+			if next == uint32(parent) {
+				return true
+			}
+			pid = next
+		}
+		return parent == 0
+	}
+}
+
 const (
 	typeSoftware    = 1
 	pageFaults      = 2 // PERF_COUNT_SW_PAGE_FAULTS
@@ -252,6 +272,9 @@ func (r *reader) merge(workers []*worker) (*Table, *Stats, error) {
 	r.sum(workers, pid)
 	t := newTable(r, pid, workers)
 	r.stats.Damaged = r.f.Damaged
+	if r.stats.Samples == 0 {
+		return nil, &r.stats, fmt.Errorf("%s: there are no samples in it: nothing that its events count happened while it was recorded", r.f.Path)
+	}
 	if r.stats.Used == 0 {
 		return nil, &r.stats, fmt.Errorf("%s: no sample of %d can be used: %s", r.f.Path, r.stats.Samples, r.stats.why())
 	}
@@ -276,9 +299,6 @@ func (s *Stats) why() string {
 	}) int {
 		return cmp.Compare(a.n, b.n)
 	})
-	if most.n == 0 {
-		return "there are none"
-	}
 	return most.text
 }
 
@@ -287,7 +307,9 @@ func (r *reader) choose(workers []*worker) (uint32, error) {
 	counts := map[uint32]uint64{}
 	for _, w := range workers {
 		for pid, n := range w.used {
-			counts[pid] += *n
+			if r.kept(pid) {
+				counts[pid] += *n
+			}
 		}
 	}
 	pids := make([]uint32, 0, len(counts))

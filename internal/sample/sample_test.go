@@ -252,7 +252,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"no addresses", plain, Options{}, "no data addresses in this file: it was recorded without -d"},
 		{"no CPU", noCPU, Options{}, "--sample-cpu"},
-		{"no samples", empty, Options{}, "there are none"},
+		{"no samples", empty, Options{}, "there are no samples in it"},
 		{"kernel only", kernel, Options{}, "made in the kernel"},
 		{"another process", pid, Options{PID: 5}, "no samples of process 5; there are some of 100 (app)"},
 	} {
@@ -264,5 +264,25 @@ func TestRefused(t *testing.T) {
 		if _, _, err := Read(f, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", c.name, err, c.want)
 		}
+	}
+}
+
+// TestParent keeps only the processes that descend from one, whatever others have.
+func TestParent(t *testing.T) {
+	w := &pt.Writer{Events: events(kind)}
+	for _, p := range []struct{ pid, parent uint32 }{{100, 7}, {101, 100}, {200, 8}} {
+		b := w.U64(w.U32(nil, p.pid, p.parent, p.pid, p.parent), 1)
+		w.Record(7, 0, w.Trailer(b, p.pid, p.pid, 1), nil) // PERF_RECORD_FORK
+	}
+	for pid, n := range map[uint32]int{7: 9, 100: 1, 101: 3, 200: 9} {
+		for i := range n {
+			s := at(pid, 0, uint64(10+i), heapA, localRAM, 200)
+			s.PID = pid
+			w.Add(pt.Variable{}, s)
+		}
+	}
+	_, stats := read(t, w, Options{Parent: 7})
+	if stats.Used != 3 || stats.Elsewhere != 19 || stats.Processes != 2 {
+		t.Errorf("%+v, want the three samples of 101", stats)
 	}
 }
