@@ -266,3 +266,46 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestJoined holds mappings apart that the kernel has joined: of a mapping that holds
+// others, only the rest is new; the heap is one.
+func TestJoined(t *testing.T) {
+	anon := func(time, lo, hi uint64) *perfdata.Mmap {
+		return &perfdata.Mmap{Time: time, Addr: lo << 12, Len: (hi - lo) << 12, Name: anonymous}
+	}
+	brk := func(time, lo, hi uint64) *perfdata.Mmap {
+		m := anon(time, lo, hi)
+		m.Name = heap
+		return m
+	}
+	for _, c := range []struct {
+		name string
+		maps []*perfdata.Mmap
+		want string // the objects of pages 0 to 9 in the end
+	}{
+		{"below", []*perfdata.Mmap{anon(1, 4, 8), anon(2, 2, 8)}, "..221111.."},
+		{"above and below", []*perfdata.Mmap{anon(1, 4, 6), anon(2, 2, 8)}, "..221122.."},
+		{"between", []*perfdata.Mmap{anon(1, 0, 2), anon(2, 4, 6), anon(3, 0, 6)}, "113322...."},
+		{"again", []*perfdata.Mmap{anon(1, 2, 6), anon(2, 2, 6)}, "..2222...."},
+		{"again, in one", []*perfdata.Mmap{anon(1, 2, 4), anon(2, 4, 6), anon(3, 2, 6)}, "..3333...."},
+		{"a part of it", []*perfdata.Mmap{anon(1, 0, 8), anon(2, 2, 4)}, "11221111.."},
+		{"heap", []*perfdata.Mmap{brk(1, 0, 2), brk(2, 0, 5)}, "11111....."},
+	} {
+		s, got := newSpace(c.maps), ""
+		for page := range uint64(10) {
+			if p := s.at(page<<12, 9); p != nil {
+				got += string(rune('0' + p.object))
+			} else {
+				got += "."
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		for _, o := range s.objects[1:] {
+			if last := s.at(o.Addr+o.Bytes-1, 9); last == nil {
+				t.Errorf("%s: %q ends beyond its mapping", c.name, o.Name)
+			}
+		}
+	}
+}

@@ -16,7 +16,8 @@ type space struct {
 	pieces  [][]int32 // the spans that cover each, by time
 	modules []arena.Module
 	objects []arena.Object // number 0 is none
-	names   []string       // of the objects
+
+	anonymous []span // the latest of those that began at the same address, in order
 }
 
 // span is one mapping.
@@ -28,7 +29,7 @@ type span struct {
 }
 
 func newSpace(maps []*perfdata.Mmap) *space {
-	s := &space{objects: make([]arena.Object, 1), names: make([]string, 1)}
+	s := &space{objects: make([]arena.Object, 1)}
 	maps = slices.Clone(maps)
 	slices.SortStableFunc(maps, func(a, b *perfdata.Mmap) int { return cmp.Compare(a.Time, b.Time) })
 	s.files(maps)
@@ -36,11 +37,16 @@ func newSpace(maps []*perfdata.Mmap) *space {
 		if m.Len == 0 || m.Addr+m.Len < m.Addr {
 			continue
 		}
-		p := span{lo: m.Addr, hi: m.Addr + m.Len, from: m.Time, module: s.moduleOf(m)}
-		if p.module < 0 {
-			p.object = s.object(m)
+		if module := s.moduleOf(m); module >= 0 {
+			s.spans = append(s.spans, span{lo: m.Addr, hi: m.Addr + m.Len, from: m.Time, module: module})
+			continue
 		}
-		s.spans = append(s.spans, p)
+		parts := s.fresh(m)
+		object := s.object(m, parts[0].lo, parts[len(parts)-1].hi)
+		for _, p := range parts {
+			p.object = object
+			s.spans = append(s.spans, p)
+		}
 	}
 	s.cut()
 	return s
@@ -159,10 +165,13 @@ func isFile(name string) bool {
 	return len(name) > 0 && name[0] == '/' && name != anonymous && !deviceName.MatchString(name)
 }
 
-// object is the object of a mapping that is no module's.
-func (s *space) object(m *perfdata.Mmap) int32 {
-	o := arena.Object{Addr: m.Addr, Bytes: m.Len, Kind: arena.KindMapping, Ordinal: len(s.objects) - 1, File: isFile(m.Name)}
-	o.Name = mappingName(m, o.Ordinal)
+// object is the object of a mapping that is no module's, of what of it is in [lo, hi).
+func (s *space) object(m *perfdata.Mmap, lo, hi uint64) int32 {
+	if have := s.grown(m); have > 0 {
+		return have
+	}
+	o := arena.Object{Addr: lo, Bytes: hi - lo, Kind: arena.KindMapping, Ordinal: len(s.objects) - 1, File: isFile(m.Name)}
+	o.Name = mappingName(m, o.Bytes, o.Ordinal)
 	if m.Name == "[stack]" {
 		o.Kind = arena.KindStack
 	}
