@@ -94,9 +94,9 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 		return cannot(err)
 	}
 	rec := record.PerfOptions{Command: opt.program, Stdin: std.in, Stdout: std.out, Stderr: std.err,
-		Select: []string{"-e", "page-faults:u", "-c", "1"}}
+		Select: record.Faults, Better: record.BetterFaults}
 	if from.recipe != nil {
-		rec.Select, rec.SystemWide = append([]string{"-W"}, from.recipe.Select...), from.recipe.SystemWide
+		rec.Select, rec.Better, rec.SystemWide = append([]string{"-W"}, from.recipe.Select...), nil, from.recipe.SystemWide
 		for _, note := range from.recipe.Notes {
 			fmt.Fprintf(std.err, "numaopt: %s\n", note)
 		}
@@ -135,6 +135,9 @@ func keepSampled(std *stdio, opt profileOptions, machine topo.Topology, r *recor
 		return err
 	}
 	p.Run.Elapsed = r.Elapsed
+	if r.Migrated > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("NUMA balancing moved %s pages between nodes while the program ran (of all processes; the kernel's own count)", thousands(r.Migrated)))
+	}
 	file, err := keepProfile(opt.out, p)
 	if file == "" {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +36,8 @@ type PerfOptions struct {
 	Command []string
 	// Select are the arguments that name events and their period.
 	Select []string
+	// Better are such arguments that are tried first; nil for none.
+	Better []string
 	// SystemWide records all processes.
 	SystemWide bool
 
@@ -48,6 +51,8 @@ type Recording struct {
 	Start   time.Time
 	Elapsed time.Duration
 	Status  int // 128+signal where a signal ended the program
+	// Migrated is how many pages NUMA balancing moved meanwhile, of all processes.
+	Migrated uint64
 
 	dir string
 }
@@ -74,8 +79,8 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir}
 	var args []string
 	var refused error
-	for _, extra := range extras {
-		args = append(append(append([]string{"record", "-q", "-o", r.File}, always...), extra...), opt.Select...)
+	for _, way := range opt.ways() {
+		args = append(append([]string{"record", "-q", "-o", r.File}, always...), way...)
 		if opt.SystemWide {
 			args = append(args, "-a")
 		}
@@ -92,6 +97,18 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// ways are the arguments to try, best first.
+func (opt *PerfOptions) ways() [][]string {
+	var out [][]string
+	if opt.Better != nil {
+		out = append(out, opt.Better)
+	}
+	for _, extra := range extras {
+		out = append(out, append(slices.Clone(extra), opt.Select...))
+	}
+	return out
 }
 
 // try records the program true.
@@ -114,6 +131,7 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 	cmd := exec.Command(p.Path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = opt.Stdin, opt.Stdout, opt.Stderr
 	r.Start = time.Now()
+	before := migrated(os.DirFS("/"))
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -121,6 +139,7 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 	go func() { done <- cmd.Wait() }()
 	err := await(ctx, cmd.Process, done, func() {})
 	r.Elapsed = time.Since(r.Start)
+	r.Migrated = migrated(os.DirFS("/")) - before
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		r.Status = 128 + int(ws.Signal())
 	} else {

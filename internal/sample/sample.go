@@ -64,6 +64,7 @@ type Stats struct {
 	Faults      bool   // some are page faults
 	Others      string // the busiest of the other processes
 	Disagree    uint64 // pages where physical address and processor disagree on the node
+	Moved       uint64 // pages that were on several nodes, one after the other
 	First, Last uint64 // ns by the file's clock
 }
 
