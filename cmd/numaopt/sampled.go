@@ -137,6 +137,8 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 		Limits: record.NewLimits(h.root, len(from.recipe.Events), machine.NumCPUs(), record.Threads(opt.pid))}
 	if from.name == sourcePMU {
 		rec.Select = append([]string{"-W"}, rec.Select...)
+	} else {
+		rec.Better = record.BetterFaults
 	}
 	run := profile.Run{Command: opt.program, Version: version(), Topology: machine, Recording: recordingOf(perf, opt, from.recipe)}
 	run.Dir, _ = os.Getwd()
@@ -238,6 +240,9 @@ func keepSampled(std *stdio, opt profileOptions, run profile.Run, r *record.Reco
 		return err
 	}
 	p.Run.Elapsed = r.Elapsed
+	if r.Migrated > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("NUMA balancing moved %s pages between nodes while the program ran (of all processes; the kernel's own count)", thousands(r.Migrated)))
+	}
 	file, err := keepProfile(opt.out, p)
 	if file == "" {
 		return err

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"numaopt/internal/perfdata"
@@ -79,6 +80,9 @@ func sampleWarnings(f *perfdata.File, t *sample.Table, s *sample.Stats) []string
 	say(s.Damaged > 0, "%d samples are damaged and left out", s.Damaged)
 	say(s.Others != "", "samples of other processes are left out (%.1f%%): %s; --pid chooses another", part(s.Elsewhere), s.Others)
 	say(s.Disagree > 0, "on %d pages the physical addresses, the kernel and the processor do not agree which node they are on: memory was migrated meanwhile, or the recording is of another machine than its header", s.Disagree)
+	say(s.Moved > 0, "%d pages were on several nodes, one after the other: accesses count by where the page was then", s.Moved)
+	say(s.Faults && !s.Physical, "the home of a page is taken to be where it was first touched: the recording has no physical addresses, which tell of pages that NUMA balancing moved; record as administrator, or with kernel.perf_event_paranoid=1")
+	say(s.Faults && userOnly(f), "pages that the kernel touched first on the program's behalf (a file read into a buffer) are not seen: record as administrator, or with kernel.perf_event_paranoid=1")
 	say(s.Faults, "page faults are samples of who touches a page first, and with NUMA balancing again and again; they tell no loads from stores, and nothing of caches or latency")
 	for kind, n := range f.Unknown {
 		say(true, "%d records of type %d, which this version does not know, were left out", n, kind)
@@ -87,4 +91,9 @@ func sampleWarnings(f *perfdata.File, t *sample.Table, s *sample.Stats) []string
 	say(!t.Logged(), "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
 	say(s.LogLost > 0, "the runtime's log ran full: %s that came after it are not known as such", "objects and loops")
 	return out
+}
+
+// userOnly is whether all events leave out what the kernel does.
+func userOnly(f *perfdata.File) bool {
+	return !slices.ContainsFunc(f.Events, func(e perfdata.Event) bool { return !e.Attr.UserOnly() })
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +40,8 @@ type PerfOptions struct {
 	PID     int
 	// Select are the arguments that name events and their period.
 	Select []string
+	// Better are such arguments that are tried first; nil for none.
+	Better []string
 	// SystemWide records all processes.
 	SystemWide bool
 	// Duration ends the recording of what runs already; 0 is not by time.
@@ -59,6 +62,8 @@ type Recording struct {
 	PID int
 	// Notes are the limits that it was fitted to, one sentence each.
 	Notes []string
+	// Migrated is how many pages NUMA balancing moved meanwhile, of all processes.
+	Migrated uint64
 
 	dir string
 }
@@ -90,7 +95,7 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 		return nil, err
 	}
 	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir, Notes: opt.Limits.raise()}
-	args, err := p.fit(ctx, r, options, opt)
+	args, err := p.fit(ctx, r, opt)
 	if err == nil {
 		err = p.run(ctx, r, append(args, opt.target()...), opt)
 	}
@@ -135,13 +140,15 @@ func (p Perf) lacks(ctx context.Context, options []string) error {
 var buffers = []int{0, 64, 32, 16, 8, 4}
 
 // fit finds what the kernel allows and returns perf's arguments before its target.
-func (p Perf) fit(ctx context.Context, r *Recording, options []string, opt PerfOptions) ([]string, error) {
-	base := []string{"record", "-q", "-o", r.File}
+func (p Perf) fit(ctx context.Context, r *Recording, opt PerfOptions) ([]string, error) {
+	base := append([]string{"record", "-q", "-o", r.File}, always...)
+	if opt.SystemWide {
+		base = append(base, "-a")
+	}
 	var refused error
 	for _, pages := range buffers {
-		size := opt.Limits.buffer(pages, options)
-		for _, extra := range extras {
-			args := append(append(append(append([]string{}, base...), options...), extra...), size...)
+		for _, way := range opt.ways() {
+			args := slices.Concat(base, way, opt.Limits.buffer(pages, slices.Concat(base, way)))
 			if refused = p.try(ctx, r.File, args, opt.Limits); refused == nil {
 				if pages > 0 {
 					r.Notes = append(r.Notes, fmt.Sprintf("perf's buffers have only %d pages for each CPU, as the kernel lets this user lock no more memory (%s): samples may be lost", pages, opt.Limits.memory()))
@@ -154,6 +161,18 @@ func (p Perf) fit(ctx context.Context, r *Recording, options []string, opt PerfO
 		}
 	}
 	return nil, refused
+}
+
+// ways are the arguments to try, best first.
+func (opt *PerfOptions) ways() [][]string {
+	var out [][]string
+	if opt.Better != nil {
+		out = append(out, opt.Better)
+	}
+	for _, extra := range extras {
+		out = append(out, append(slices.Clone(extra), opt.Select...))
+	}
+	return out
 }
 
 // try records the program true in file.
@@ -180,6 +199,7 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 		cmd.Stdin, cmd.Stderr = nil, &said // there is no program that they would be of
 	}
 	r.Start = time.Now()
+	before := migrated(os.DirFS("/"))
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -197,6 +217,7 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 		}
 	})
 	r.Elapsed = time.Since(r.Start)
+	r.Migrated = migrated(os.DirFS("/")) - before
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		r.Status = 128 + int(ws.Signal())
 	} else {

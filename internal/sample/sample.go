@@ -71,6 +71,7 @@ type Stats struct {
 	Own         uint64 // made by numaopt's runtime
 	LogLost     uint64 // records that found no room in the runtime's log
 	NoLog       string // why a log was not read
+	Moved       uint64 // pages that were on several nodes, one after the other
 	First, Last uint64 // ns by the file's clock
 }
 

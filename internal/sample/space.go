@@ -22,6 +22,8 @@ type space struct {
 	// firstLoop is added to the log's numbers of loops
 	firstLoop int
 	logAt     [2]uint64 // where the process has mapped its log
+
+	anonymous []span // the latest of those that began at the same address, in order
 }
 
 // span is one mapping.
@@ -50,11 +52,16 @@ func newSpace(maps []*perfdata.Mmap, log *eventlog.History) *space {
 		if log != nil && m.Name == log.Path {
 			s.logAt = [2]uint64{m.Addr, m.Addr + m.Len}
 		}
-		p := span{lo: m.Addr, hi: m.Addr + m.Len, from: m.Time, module: s.moduleOf(m)}
-		if p.module < 0 {
-			p.object = s.object(m)
+		if module := s.moduleOf(m); module >= 0 {
+			s.spans = append(s.spans, span{lo: m.Addr, hi: m.Addr + m.Len, from: m.Time, module: module})
+			continue
 		}
-		s.spans = append(s.spans, p)
+		parts := s.fresh(m)
+		object := s.object(m, parts[0].lo, parts[len(parts)-1].hi)
+		for _, p := range parts {
+			p.object = object
+			s.spans = append(s.spans, p)
+		}
 	}
 	s.cut()
 	if log != nil {
@@ -202,14 +209,17 @@ func isFile(name string) bool {
 	return len(name) > 0 && name[0] == '/' && name != anonymous && !deviceName.MatchString(name)
 }
 
-// object is the object of a mapping that is no module's. With a log, memory without
-// a file has the log's objects, or is none.
-func (s *space) object(m *perfdata.Mmap) int32 {
+// object is the object of a mapping that is no module's, of what of it is in [lo, hi).
+// With a log, memory without a file has the log's objects, or is none.
+func (s *space) object(m *perfdata.Mmap, lo, hi uint64) int32 {
 	if s.log != nil && !isFile(m.Name) {
 		return 0
 	}
-	o := arena.Object{Addr: m.Addr, Bytes: m.Len, Kind: arena.KindMapping, Ordinal: len(s.objects) - 1, File: isFile(m.Name)}
-	o.Name = mappingName(m, o.Ordinal)
+	if have := s.grown(m); have > 0 {
+		return have
+	}
+	o := arena.Object{Addr: lo, Bytes: hi - lo, Kind: arena.KindMapping, Ordinal: len(s.objects) - 1, File: isFile(m.Name)}
+	o.Name = mappingName(m, o.Bytes, o.Ordinal)
 	if m.Name == "[stack]" {
 		o.Kind = arena.KindStack
 	}

@@ -154,7 +154,7 @@ func (t *Table) group(faults map[pageKey]fault) {
 			p.fault = &f
 		}
 		p.home = t.home(&p)
-		t.pages = append(t.pages, p)
+		t.pages = append(t.pages, t.split(p)...)
 	}
 }
 

@@ -81,7 +81,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 		node = w.r.nodeOf[s.CPU]
 	}
 	switch {
-	case s.Mode != modeUser && !w.r.opt.Kernel:
+	case s.Mode != modeUser && !w.r.opt.Kernel && !e.fault: // a page that the kernel fills for the program is the program's
 		st.Kernel++
 		return nil
 	case s.Addr == 0:
