@@ -69,16 +69,10 @@ func packColumns(p *Profile) ([]byte, error) {
 		return nil, err
 	}
 	c := &columnWriter{w: z}
-	c.count(len(p.Pages))
-	for _, get := range pageColumns {
-		c.signed(len(p.Pages), func(i int) int64 { return get(&p.Pages[i]) })
-	}
-	c.count(len(p.Rows))
-	for _, get := range rowColumns {
-		c.signed(len(p.Rows), func(i int) int64 { return get(&p.Rows[i]) })
-	}
-	c.unsigned(len(p.Rows), func(i int) uint64 { return p.Rows[i].Count })
-	c.unsigned(len(p.Rows), func(i int) uint64 { return p.Rows[i].Latency })
+	writeTable(c, p.Pages, pageColumns, nil)
+	writeTable(c, p.Rows, rowColumns, rowCounts)
+	writeTable(c, p.Latencies, latencyColumns, latencyCounts)
+	writeTable(c, p.Lines, lineColumns, lineCounts)
 	c.flush()
 	if c.err != nil {
 		return nil, c.err
@@ -93,8 +87,9 @@ func newPacker(w io.Writer) (*zstd.Encoder, error) {
 	return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
 }
 
-// pageColumns and rowColumns read the signed columns in the order of the file;
-// setPage and setRow in read.go are their mirror.
+// pageColumns and the others are the fields of a table in the order of the file, first
+// those of small differences, then (…Counts) those that are written as they are; those
+// of read.go are their mirror.
 var pageColumns = []func(*Page) int64{
 	func(p *Page) int64 { return int64(p.Object) },
 	func(p *Page) int64 { return int64(p.Index) },
@@ -118,6 +113,53 @@ var rowColumns = []func(*Row) int64{
 	func(r *Row) int64 { return int64(r.Level) },
 	func(r *Row) int64 { return int64(r.First) },
 	func(r *Row) int64 { return int64(r.Last) },
+}
+
+var rowCounts = []func(*Row) uint64{
+	func(r *Row) uint64 { return r.Count },
+	func(r *Row) uint64 { return r.Latency },
+}
+
+var latencyColumns = []func(*Latency) int64{
+	func(l *Latency) int64 { return int64(l.Object) },
+	func(l *Latency) int64 { return int64(l.Region) },
+	func(l *Latency) int64 { return int64(l.Served) },
+	func(l *Latency) int64 { return int64(l.From) },
+	func(l *Latency) int64 { return int64(l.To) },
+	func(l *Latency) int64 { return int64(l.Bucket) },
+}
+
+var latencyCounts = []func(*Latency) uint64{
+	func(l *Latency) uint64 { return l.Samples },
+	func(l *Latency) uint64 { return l.Accesses },
+	func(l *Latency) uint64 { return l.Cycles },
+}
+
+var lineColumns = []func(*LineUse) int64{
+	func(l *LineUse) int64 { return int64(l.Object) },
+	func(l *LineUse) int64 { return l.Offset },
+	func(l *LineUse) int64 { return int64(l.Node) },
+	func(l *LineUse) int64 { return int64(l.Region) },
+	func(l *LineUse) int64 { return int64(l.Place) },
+}
+
+var lineCounts = []func(*LineUse) uint64{
+	func(l *LineUse) uint64 { return l.Written },
+	func(l *LineUse) uint64 { return l.Read },
+	func(l *LineUse) uint64 { return l.Loads },
+	func(l *LineUse) uint64 { return l.Stores },
+	func(l *LineUse) uint64 { return l.HITM },
+}
+
+// writeTable writes how many entries there are, and their columns.
+func writeTable[T any](c *columnWriter, list []T, signed []func(*T) int64, counts []func(*T) uint64) {
+	c.count(len(list))
+	for _, get := range signed {
+		c.signed(len(list), func(i int) int64 { return get(&list[i]) })
+	}
+	for _, get := range counts {
+		c.unsigned(len(list), func(i int) uint64 { return get(&list[i]) })
+	}
 }
 
 // columnWriter appends varints and remembers the first error.
