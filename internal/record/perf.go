@@ -142,9 +142,6 @@ var buffers = []int{0, 64, 32, 16, 8, 4}
 // fit finds what the kernel allows and returns perf's arguments before its target.
 func (p Perf) fit(ctx context.Context, r *Recording, opt PerfOptions) ([]string, error) {
 	base := append([]string{"record", "-q", "-o", r.File}, always...)
-	if opt.SystemWide {
-		base = append(base, "-a")
-	}
 	var refused error
 	for _, pages := range buffers {
 		for _, way := range opt.ways() {
@@ -170,7 +167,12 @@ func (opt *PerfOptions) ways() [][]string {
 		out = append(out, opt.Better)
 	}
 	for _, extra := range extras {
-		out = append(out, append(slices.Clone(extra), opt.Select...))
+		out = append(out, slices.Concat(opt.Select, extra))
+	}
+	for i := range out {
+		if opt.SystemWide {
+			out[i] = append(out[i], "-a")
+		}
 	}
 	return out
 }
