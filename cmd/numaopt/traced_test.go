@@ -82,7 +82,7 @@ func sampledBy(t *testing.T, sampler string, program []string) *profile.Profile 
 	}
 	log := filepath.Join(dir, "log")
 	opt := profileOptions{program: program, bind: string(topo.BindCompact)}
-	command, err := underRuntime(&stdio{in: os.Stdin, out: io.Discard, err: os.Stderr}, opt, machine, log)
+	command, _, err := underRuntime(&stdio{in: os.Stdin, out: io.Discard, err: os.Stderr}, opt, machine, log)
 	if err != nil {
 		t.Fatal(err)
 	}
