@@ -282,6 +282,9 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	return nil
 }
 
+// NumBlocks is at most how many blocks there are.
+func (t *Table) NumBlocks() int { return len(t.cells) }
+
 // EachBlock calls do for every page, thread, CPU and region.
 func (t *Table) EachBlock(do func(b *arena.Block)) error {
 	for i := range t.pages {
