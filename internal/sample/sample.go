@@ -31,6 +31,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"numaopt/internal/perfdata"
 	"numaopt/internal/symbol"
@@ -72,7 +73,7 @@ func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
 	if err := usable(f); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols)}
+	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]parts{}}
 	if err := r.side(); err != nil {
 		return nil, nil, err
 	}
@@ -123,6 +124,9 @@ type reader struct {
 	roles  []role        // by event
 	born   map[thread]uint64
 	places *places
+
+	partsLock sync.Mutex
+	parts     map[uint32]parts // by process, see partsOf
 }
 
 // role is what the samples of an event are.

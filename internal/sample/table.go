@@ -21,6 +21,9 @@ type Table struct {
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
 	accesses uint64
+
+	latencies []latencyCell
+	lines     []*sharedLine
 }
 
 // page is one page of one object, with its cells.
@@ -63,6 +66,8 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	faults := firstFaults(workers, pid, regions)
 	t.number(faults)
 	t.group(faults)
+	t.latencies = t.histograms(workers, regions)
+	t.lines = t.sharedLines(workers, regions)
 	return t
 }
 

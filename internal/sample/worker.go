@@ -10,18 +10,23 @@ import (
 
 // worker adds up the samples of one processor's pieces.
 type worker struct {
-	r      *reader
-	cells  cells
-	faults map[pageKey]fault
-	used   map[uint32]*uint64 // samples by process
-	codes  []codeEntry
-	stats  Stats
+	r         *reader
+	cells     cells
+	latencies latencies
+	lines     lines
+	faults    map[pageKey]fault
+	used      map[uint32]*uint64 // samples by process
+	codes     []codeEntry
+	stats     Stats
 
 	// Of the process of the latest sample:
 	pid   uint32
 	mine  *uint64
 	space *space
 	piece int
+
+	parts    parts // nil until they are asked for
+	lastPart int32
 }
 
 // pageKey is a page of an object of a process.
@@ -94,7 +99,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 }
 
 func (w *worker) process(pid uint32) {
-	w.pid, w.space, w.piece = pid, w.r.spaces[pid], 0
+	w.pid, w.space, w.piece, w.parts = pid, w.r.spaces[pid], 0, nil
 	if w.mine = w.used[pid]; w.mine == nil {
 		w.mine = new(uint64)
 		w.used[pid] = w.mine
@@ -128,12 +133,16 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	c := w.cells.put()
 	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
-	if op == profile.Load {
-		c.latency = s.Latency * n
-	}
 	if e.fault {
 		w.fault(pageKey{c.pid, c.object, c.number}, fault{s.Time, s.IP, s.TID, s.CPU, c.region})
+		return
 	}
+	served := served(s.Source, remote)
+	if op == profile.Load {
+		c.latency = s.Latency * n
+		w.latency(c, s, served, remote)
+	}
+	w.line(c, s, op, served)
 }
 
 func (w *worker) fault(key pageKey, f fault) {
