@@ -19,7 +19,7 @@ var Rows = [][]string{
 	{"topo", "symbol", "runfile", "pattern", "pmu", "eventlog"},
 	{"profile", "plan", "record", "bounds"},
 	{"sample"},
-	{"ingest", "access", "launch"},
+	{"ingest", "access", "latency", "launch"},
 	{"shape"},
 	{"classify", "lab"},
 	{"planner", "check", "doctor"},

@@ -3,10 +3,8 @@ package ingest
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sort"
-	"strings"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -40,24 +38,12 @@ func (b *builder) newOwners() (*owners, error) {
 		smallN: map[int]map[uint64]int{}, unknown: -1}
 	err := b.a.EachSmall(func(v arena.SmallVote) { o.small[v.Page] = v.Site })
 	for i, m := range b.modules {
-		if b.elf[i] == nil || runtimeModule.MatchString(filepath.Base(m.Path)) {
-			continue
-		}
-		for _, v := range b.elf[i].Variables() {
-			if v.Size >= units.PageSize && writable(v.Section) {
-				o.globals = append(o.globals, global{m.Base + v.VAddr, m.Base + v.VAddr + v.Size, i, v, -1})
-			}
+		for _, v := range b.table.Globals(m.Path) {
+			o.globals = append(o.globals, global{m.Base + v.VAddr, m.Base + v.VAddr + v.Size, i, v, -1})
 		}
 	}
 	sort.SliceStable(o.globals, func(i, j int) bool { return o.globals[i].lo < o.globals[j].lo })
 	return o, err
-}
-
-// writable reports whether a program's variables lie in the section; constants
-// are part of the image.
-func writable(section string) bool {
-	return strings.HasPrefix(section, ".bss") || strings.HasPrefix(section, ".lbss") || strings.HasPrefix(section, ".ldata") ||
-		strings.HasPrefix(section, ".data") && !strings.HasPrefix(section, ".data.rel.ro")
 }
 
 // objects makes the pages and the objects that have any.
@@ -66,6 +52,7 @@ func (b *builder) objects() error {
 	if err != nil {
 		return err
 	}
+	b.owners = o
 	b.pageI = make([]int, b.a.NumPages())
 	for i := range b.pageI {
 		b.pageI[i] = -1

@@ -22,7 +22,8 @@ type cell struct {
 	count   uint64 // accesses that the samples stand for
 	latency uint64 // cycles, summed over those
 	first   uint64 // time of the earliest sample, ns
-	_       uint64
+	late    uint16 // of loads whose node the page's home tells, see newLate; else 0
+	_       [6]byte
 }
 
 // how is a CPU and what is known of where an access was served, in bits:
@@ -49,7 +50,7 @@ func newHow(cpu uint32, level profile.Level, op profile.Op, remote, said, fault 
 
 // same reports whether two cells are of one key.
 func (c *cell) same(d *cell) bool {
-	return c.number == d.number && c.tid == d.tid && c.how == d.how && c.region == d.region && c.object == d.object && c.pid == d.pid
+	return c.number == d.number && c.tid == d.tid && c.how == d.how && c.region == d.region && c.object == d.object && c.pid == d.pid && c.late == d.late
 }
 
 // add adds d to c.
@@ -77,7 +78,7 @@ func order(a, b *cell) int {
 	case a.region != b.region:
 		return cmp.Compare(a.region, b.region)
 	}
-	return cmp.Compare(a.how, b.how)
+	return cmp.Or(cmp.Compare(a.how, b.how), cmp.Compare(a.late, b.late))
 }
 
 // sorted is the cells in order. What is sorted are their pages and threads, a quarter
@@ -112,7 +113,7 @@ func sorted(all []cell) []cell {
 func (c *cell) hash() uint64 {
 	h := c.number*0x9e3779b97f4a7c15 ^ uint64(c.tid)<<32 ^ uint64(c.how)
 	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
-	h ^= uint64(c.region)<<24 ^ uint64(uint32(c.object)) ^ uint64(c.pid)<<40
+	h ^= uint64(c.region)<<24 ^ uint64(uint32(c.object)) ^ uint64(c.pid)<<40 ^ uint64(c.late)<<4
 	return (h ^ h>>32) * 0x94d049bb133111eb >> 20
 }
 

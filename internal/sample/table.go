@@ -21,6 +21,9 @@ type Table struct {
 	numbers  map[threadCPU]int
 	asked    map[uint64]int8 // homes that the runtime asked the kernel for, by homeKey
 	accesses uint64
+
+	latencies []latencyCell
+	lines     []*sharedLine
 }
 
 // page is one page of one object, with its cells.
@@ -64,6 +67,8 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t.asked = t.space.asked()
 	t.number(faults)
 	t.group(faults)
+	t.latencies = t.histograms(workers, settled)
+	t.lines = t.sharedLines(workers, settled)
 	return t
 }
 
