@@ -16,7 +16,7 @@ package internal
 // source to it. A new package gets its row in the same change.
 var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena", "perfdata"},
-	{"topo", "symbol", "runfile", "pattern", "pmu", "eventlog"},
+	{"topo", "symbol", "runfile", "pattern", "pmu", "eventlog", "mitos"},
 	{"profile", "plan", "record", "bounds"},
 	{"sample"},
 	{"ingest", "access", "latency", "launch"},

@@ -84,6 +84,9 @@ type File struct {
 	timeAt   int // of the time, from the end of such a record; 0 if none
 	spe      bool
 	timeConv TimeConv
+
+	listedSide []Side // of a Listed file
+	listed     []Sample
 }
 
 // stream is a run of whole records.

@@ -238,6 +238,15 @@ func (p *payload) Read(to []byte) (int, error) {
 // samples of the pieces that this processor took, each once, in no order; a Sample
 // is the visitor's for the time of the call only. An error of a visitor ends it.
 func (f *File) Samples(workers int, visitor func(worker int) func(*Sample) error) error {
+	if f.listed != nil {
+		visit := visitor(0)
+		for i := range f.listed {
+			if err := visit(&f.listed[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}

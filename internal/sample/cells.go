@@ -36,6 +36,7 @@ func (h how) level() profile.Level { return profile.Level(h >> 16 & 3) }
 func (h how) op() profile.Op       { return profile.Op(h >> 18 & 1) }
 func (h how) remote() bool         { return h>>19&1 != 0 }
 func (h how) said() bool           { return h>>20&1 != 0 }
+func (h how) fault() bool          { return h>>21&1 != 0 }
 func (h how) home() int            { return int(h>>24) - 1 } // -1 is not known
 
 func newHow(cpu uint32, level profile.Level, op profile.Op, remote, said, fault bool, home int) how {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"numaopt/internal/arena"
+	"numaopt/internal/profile"
 )
 
 // Table is what was sampled of one process, in the terms of an arena.
@@ -32,7 +33,8 @@ type page struct {
 	number      uint64
 	first, last int // cells [first, last)
 	home        int
-	fault       *fault // its first; nil is not known
+	fault       *fault  // its first; nil is not known
+	late        []fault // those that found it here, and moved it away
 }
 
 // threadCPU is a thread on a CPU.
@@ -90,32 +92,16 @@ func mergeCells(a, b []cell) []cell {
 	return append(append(out, a...), b...)
 }
 
-func firstFaults(workers []*worker, pid uint32, settled func(arena.Region) arena.Region) map[pageKey]fault {
-	out := map[pageKey]fault{}
-	for _, w := range workers {
-		for key, f := range w.faults {
-			if key.pid != pid {
-				continue
-			}
-			f.region = settled(f.region)
-			if have, ok := out[key]; !ok || f.time < have.time {
-				out[key] = f
-			}
-		}
-	}
-	return out
-}
-
 // number numbers the threads: as the log has their ranks, the others behind those; the
 // main thread is rank 0, the others follow as they were made, or by their ids where
 // perf was not there to see it.
-func (t *Table) number(faults map[pageKey]fault) {
+func (t *Table) number(faults map[pageKey][]fault) {
 	seen := map[threadCPU]bool{}
 	for i := range t.cells {
 		seen[threadCPU{t.cells[i].tid, t.cells[i].how.cpu()}] = true
 	}
-	for _, f := range faults {
-		seen[threadCPU{f.tid, f.cpu}] = true
+	for _, list := range faults {
+		seen[threadCPU{list[0].tid, list[0].cpu}] = true
 	}
 	all := make([]threadCPU, 0, len(seen))
 	for k := range seen {
@@ -147,7 +133,7 @@ func (t *Table) number(faults map[pageKey]fault) {
 }
 
 // group makes pages of the cells, with their homes.
-func (t *Table) group(faults map[pageKey]fault) {
+func (t *Table) group(faults map[pageKey][]fault) {
 	for i := 0; i < len(t.cells); {
 		c := &t.cells[i]
 		p := page{object: c.object, number: c.number, first: i}
@@ -155,11 +141,13 @@ func (t *Table) group(faults map[pageKey]fault) {
 			t.accesses += t.cells[i].count
 		}
 		p.last = i
-		if f, ok := faults[pageKey{uint32(t.PID), p.object, p.number}]; ok {
-			p.fault = &f
+		own := faults[pageKey{uint32(t.PID), p.object, p.number}]
+		if len(own) > 0 {
+			p.fault = &own[0]
 		}
 		p.home = t.home(&p)
-		t.pages = append(t.pages, t.split(p)...)
+		t.leaveOut(&p)
+		t.pages = append(t.pages, t.split(p, own)...)
 	}
 }
 
@@ -302,6 +290,11 @@ func (t *Table) EachBlock(do func(b *arena.Block)) error {
 				b.Count[d.how.level()][d.how.op()] += d.count
 				b.Latency[d.how.level()][d.how.op()] += d.latency
 			}
+			do(&b)
+		}
+		for _, f := range p.late {
+			b := arena.Block{Page: i + 1, Thread: t.numbers[threadCPU{f.tid, f.cpu}], Region: f.region, First: 1}
+			b.Count[profile.DRAM][profile.Load] = 1
 			do(&b)
 		}
 	}

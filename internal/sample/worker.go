@@ -15,7 +15,7 @@ type worker struct {
 	cells     cells
 	latencies latencies
 	lines     lines
-	faults    map[pageKey]fault
+	faults    map[frameKey]fault
 	used      map[uint32]*uint64 // samples by process
 	codes     []codeEntry
 	stats     Stats
@@ -49,11 +49,20 @@ type pageKey struct {
 	number uint64
 }
 
-// fault is the earliest page fault of a page.
+// frameKey is a page in one place of physical memory; frame is 0 where that is not
+// known.
+type frameKey struct {
+	page  pageKey
+	frame uint64
+}
+
+// fault is the earliest page fault of a page in a frame: its first touch, or the one at
+// which the kernel had just moved it there.
 type fault struct {
 	time, pc uint64
 	tid, cpu uint32
 	region   arena.Region
+	home     int // -1 is not known
 }
 
 // codeEntry remembers the region of an instruction.
@@ -67,7 +76,7 @@ type codeEntry struct {
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[pageKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
+	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -150,7 +159,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
-		w.fault(pageKey{c.pid, c.object, c.number}, fault{s.Time, s.IP, s.TID, s.CPU, c.region})
+		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home})
 		return
 	}
 	served := served(s.Source, remote)
@@ -161,7 +170,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	w.line(c, s, op, served)
 }
 
-func (w *worker) fault(key pageKey, f fault) {
+func (w *worker) fault(key frameKey, f fault) {
 	if have, ok := w.faults[key]; !ok || f.time < have.time {
 		w.faults[key] = f
 	}
