@@ -211,21 +211,13 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 		ctx, stop = context.WithTimeout(ctx, opt.Duration)
 		defer stop()
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	err := await(ctx, cmd.Process, done, func() {
+	status, err := Wait(ctx, cmd, func() {
 		if attached && opt.SystemWide && opt.PID != 0 && syscall.Kill(opt.PID, 0) == syscall.ESRCH {
 			cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // perf may have ended just now
 		}
 	})
-	r.Elapsed = time.Since(r.Start)
-	r.Migrated = migrated(os.DirFS("/")) - before
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		r.Status = 128 + int(ws.Signal())
-	} else {
-		r.Status = cmd.ProcessState.ExitCode()
-	}
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+	r.Elapsed, r.Status, r.Migrated = time.Since(r.Start), status, migrated(os.DirFS("/"))-before
+	if err != nil {
 		return err
 	}
 	if attached {
