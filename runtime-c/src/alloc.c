@@ -14,10 +14,10 @@ static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nm
         object = NULL;
     if (!object && !nmo_track)
         return;
+    live->generation = nmo_generation;
     if (object) {
         live->object = (uint32_t)(object - nmo_run.objects) + 1;
         live->offset = offset;
-        live->generation = nmo_generation;
         live->other = nmo_place_other(object);
         live->ranges = nmo_place_block(object, live->addr, live->bytes, offset, use == NMO_PLACE_AND_TOUCH);
     }
@@ -93,6 +93,7 @@ void nmo_alloc_gone(uintptr_t addr) {
     if (nmo_extents && !(addr & 4095))
         nmo_extent_drop(addr);
     nmo_self.quiet = true;
+    nmo_homes_gone(live.addr, live.bytes);
     if (live.object)
         nmo_place_end_part(&nmo_run.objects[live.object - 1], &live, live.addr, live.bytes, true);
     if (nmo_track)
@@ -123,6 +124,7 @@ static void cut(uintptr_t addr, uintptr_t lo, uintptr_t hi) {
         return;
     uintptr_t end = live.addr + live.bytes, from = lo > addr ? lo : addr, to = hi < end ? hi : end;
     bool part = from > addr || to < end;
+    nmo_homes_gone(from, to - from);
     if (part && live.object)
         nmo_place_end_part(&nmo_run.objects[live.object - 1], &live, from, to - from, false);
     if (part && keep_rest(&live, from, to)) {

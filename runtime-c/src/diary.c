@@ -220,6 +220,7 @@ static struct payload payload_of(int op, const uintptr_t a[5]) {
     case NMO_THREAD_START: return (struct payload){(const void *)a[3], sizeof(struct nmo_thread)};
     case NMO_SITE: return (struct payload){(const void *)a[2], a[1] * sizeof(uint64_t)};
     case NMO_ALLOC: return (struct payload){(const void *)a[2], sizeof(struct nmo_alloc)};
+    case NMO_HOMES: return (struct payload){(const void *)a[2], a[1]};
     case NMO_NOTE:
     case NMO_PINNED: return text(a[0]);
     default: return (struct payload){NULL, 0};
