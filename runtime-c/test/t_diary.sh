@@ -74,12 +74,16 @@ for f in $parent $child $grandchild; do
     [ -n "$f" ] || { fail "forks: a log is missing"; break; }
     same "forks: only its own records in $f" "$(awk 'NR > 1 { print $1 }' $f | sort -u)" "${f%.txt}"
 done
+at=$(awk '$2 == "alloc" && $4 == 65536 { print $3 }' "$parent")
+at=$((at - at % 4096))
+same "forks: homes of what the parent made" "$(count " homes $at 17 " "$parent") $(count " homes $at 17 " "$child")" "1 0"
 same "forks: begins with" "$(sed -n 2p "$child" | cut -d ' ' -f 2) $(sed -n 3p "$child" | cut -d ' ' -f 2)" "forked start"
 same "forks: votes of the clone" "$(sed -n 's/.*small //p' "$grandchild")" 1
 
 logged ./gcc execs 100
 same "execs" $status 0
 same "execs: one log" "$(echo log.[0-9]* | wc -w)" 1
+[ "$(sed -n 's/.*small //p' all.txt)" -lt 20 ] || fail "execs: the first image's table: $(head -n 1 all.txt)"
 same "execs: two images" "$(count ' hello ')" 2
 same "execs: blocks" "$(awk '$2 == "hello" { i++ } $2 == "alloc" && $4 % 1000 == 96 { n[i]++ } END { print (n[1] >= 10), (n[2] > 0), (n[2] < 10) }' all.txt)" "1 1 1"
 
@@ -126,5 +130,6 @@ for old in '' './gcc old' './gcc older'; do
     unshare -m bash -c "failures=0; mount -t tmpfs -o size=320k none disk && { full 'a full disk $old' $old ./gcc blocks 20000; exit \$failures; }" || fail "a full disk $old"
     run= dir=
 done
+run=log.run; full "limited later" ./gcc older ./gcc limited 20000
 (failures=0; ulimit -f 100; rm -f log.[0-9]*; LD_PRELOAD=$lib NUMAOPT_RUN=log.run ./gcc blocks; same "no room at all" $? 0; exit $failures) || fail "no room at all"
 exit $failures

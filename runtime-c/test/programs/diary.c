@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -109,7 +110,7 @@ static int wait_for(pid_t pid) {
 
 /* A child by fork, one of its own by a call that runs no handlers of fork's. */
 static int forks(void) {
-    blocks(NULL);
+    blocks(block(65536));
     pid_t pid = fork();
     if (!pid) {
         blocks(NULL);
@@ -128,8 +129,17 @@ static int forks(void) {
 /* The child writes nothing; the program that it becomes does. */
 static int execs(void) {
     blocks(NULL);
+    for (int i = 0; i < 200; i++)
+        block(2000);
     execl("/proc/self/exe", "diary", "blocks", "7", (char *)NULL);
     return 1;
+}
+
+/* The program forbids itself large files. */
+static int limited(void) {
+    blocks(NULL);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){4096, 4096});
+    return blocks(NULL) != NULL;
 }
 
 static int killed(void) {
@@ -179,7 +189,7 @@ int main(int argc, char **argv) {
         const char *name;
         int (*call)(void);
     } turns[] = {{"threads", threads}, {"signals", signals}, {"regions", regions}, {"forks", forks},
-                 {"execs", execs},     {"killed", killed},   {"bound", bound}};
+                 {"execs", execs},     {"killed", killed},   {"bound", bound},     {"limited", limited}};
     if (argc > 2 && !strncmp(argv[1], "old", 3))
         return old(!strcmp(argv[1], "older"), argv + 2);
     if (argc > 2)
