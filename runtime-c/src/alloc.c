@@ -68,11 +68,28 @@ static void refresh(void) {
     errno = keep;
 }
 
+/* Pages of small blocks are the site's that most of their bytes come from. Where that
+ * takes the program's own time, the block with every KiB speaks for it, on average, and by
+ * chance: sizes that alternate must not always meet the same one. */
+static bool speaks(size_t bytes) {
+    static __thread size_t left;
+    static __thread uint32_t chance;
+    if (bytes < left) {
+        left -= bytes;
+        return false;
+    }
+    chance = chance * 1664525 + 1013904223; /* Numerical Recipes, 7.1 */
+    left = chance >> 21;
+    return true;
+}
+
 void *nmo_alloc_heap(const struct nmo_caller *caller, void *p, size_t bytes) {
     if (!p || nmo_self.quiet || nmo_self.in_alloc)
         return p;
     if (NMO_UNLIKELY(nmo_module_pending))
         refresh();
+    if (nmo_diary && bytes < NMO_SMALL && !speaks(bytes))
+        return p;
     if (nmo_track || nmo_object_possible(caller->ra, bytes, NMO_HEAP))
         made(caller, (uintptr_t)p, bytes, NMO_HEAP, NMO_PLACE_AND_TOUCH);
     return p;

@@ -116,7 +116,8 @@ static int forks(void) {
         blocks(NULL);
         pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
         if (!pid) {
-            free(malloc(100));
+            for (int i = 0; i < 30; i++)
+                free(block(100));
             blocks(NULL);
             _exit(0);
         }
@@ -133,6 +134,15 @@ static int execs(void) {
         block(2000);
     execl("/proc/self/exe", "diary", "blocks", "7", (char *)NULL);
     return 1;
+}
+
+/* Most bytes of each page come from one of two places that take turns. */
+static int small(void) {
+    for (int i = 0; i < count; i++) {
+        block(24);
+        block(1000);
+    }
+    return 0;
 }
 
 /* The program forbids itself large files. */
@@ -189,7 +199,7 @@ int main(int argc, char **argv) {
         const char *name;
         int (*call)(void);
     } turns[] = {{"threads", threads}, {"signals", signals}, {"regions", regions}, {"forks", forks},
-                 {"execs", execs},     {"killed", killed},   {"bound", bound},     {"limited", limited}};
+                 {"execs", execs},     {"killed", killed},   {"bound", bound},     {"limited", limited}, {"small", small}};
     if (argc > 2 && !strncmp(argv[1], "old", 3))
         return old(!strcmp(argv[1], "older"), argv + 2);
     if (argc > 2)

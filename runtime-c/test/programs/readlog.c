@@ -1,5 +1,5 @@
 /* readlog FILE...: the records of a log (plugin/wire.h), a line each, in the order of
- * their times: TID NAME ARGS PAYLOAD. Ends with 1 where the file breaks a rule. */
+ * their times, after the sites of small blocks: TID NAME ARGS PAYLOAD. Ends with 1 where the file breaks a rule. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +100,20 @@ static char *load(const char *path, struct stat *st) {
     return base;
 }
 
+/* The slots of each site: "small SITE SLOTS". */
+static uint64_t print_small(const struct nmo_small *slot, uint32_t slots) {
+    static uint32_t of[1 << 16];
+    uint64_t all = 0;
+    memset(of, 0, sizeof of);
+    for (uint32_t i = 0; i < slots; i++)
+        if (slot[i].page)
+            all++, of[slot[i].site % (1 << 16)]++;
+    for (int site = 0; site < 1 << 16; site++)
+        if (of[site])
+            printf("small %d %u\n", site, of[site]);
+    return all;
+}
+
 static void read_log(const char *path) {
     struct stat st;
     const char *base = load(path, &st);
@@ -107,18 +121,17 @@ static void read_log(const char *path) {
     if (broken)
         return;
     const struct nmo_log_head *h = (const void *)base;
-    uint64_t first = h->small_at + h->small_slots * sizeof(struct nmo_small), small = 0;
+    uint64_t first = h->small_at + h->small_slots * sizeof(struct nmo_small);
     rule((st.st_mode & 0777) == 0600, "the file's mode");
     rule(!memcmp(h->magic, NMO_LOG_MAGIC "\0\0\0", 16) && h->version == NMO_LOG_VERSION && h->head_bytes == NMO_LOG_HEAD_BYTES, "the head");
     rule(h->used <= h->limit && h->used >= first && (h->used - first) % h->chunk_bytes == 0, "the end of the chunks");
     if (broken)
         return;
-    for (uint32_t i = 0; i < h->small_slots; i++)
-        small += ((const struct nmo_small *)(base + h->small_at))[i].page != 0;
     count = 0;
     for (uint64_t at = first; !broken && at + h->chunk_bytes <= h->used; at += h->chunk_bytes)
         read_chunk(base + at, base + at + h->chunk_bytes);
     qsort(found, count, sizeof *found, by_time);
+    uint64_t small = print_small((const struct nmo_small *)(base + h->small_at), h->small_slots);
     printf("log pid %u lost %llu small %llu\n", h->pid, (long long)h->lost, (long long)small);
     for (size_t i = 0; i < count; i++)
         print(&found[i]);
