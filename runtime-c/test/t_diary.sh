@@ -108,6 +108,14 @@ logged ./gcc bound
         $2 == "free" && a && $3 == a { exit 0 } END { exit asked != 1 }' all.txt || fail "homes of what is freed"
 }
 
+logged ./gcc pins
+[ $status = 77 ] && echo "one CPU: that part is left out" || {
+    same "pins" $status 0
+    same "pins: who" "$(awk '$2 == "pinned" { print $8 }' all.txt)" sched_setaffinity
+    [ "$(count ' start 0 [0-9]* .* pinned 1$')" -ge 1 ] || fail "pins: no CPU: $(grep ' start ' all.txt)"
+    same "pins: once it is let go" "$(awk '$2 == "start" && $3 == 0 { cpu = $4 " " $NF } END { print cpu }' all.txt)" "-1 0"
+}
+
 # Bound threads know their CPU.
 run_file "$PWD" 'page-ranges 0' > bind.run
 cp log.run none.run && cp bind.run log.run

@@ -145,6 +145,21 @@ static int small(void) {
     return 0;
 }
 
+/* The program binds its own thread, and lets it go again. */
+static int pins(void) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < 2)
+        return 77;
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &all))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) || region(100) != 4950)
+        return 1;
+    return sched_setaffinity(0, sizeof all, &all) || sched_getaffinity(0, sizeof one, &one) || !CPU_EQUAL(&one, &all);
+}
+
 /* The program forbids itself large files. */
 static int limited(void) {
     blocks(NULL);
@@ -199,7 +214,8 @@ int main(int argc, char **argv) {
         const char *name;
         int (*call)(void);
     } turns[] = {{"threads", threads}, {"signals", signals}, {"regions", regions}, {"forks", forks},
-                 {"execs", execs},     {"killed", killed},   {"bound", bound},     {"limited", limited}, {"small", small}};
+                 {"execs", execs},     {"killed", killed},   {"bound", bound},     {"limited", limited}, {"small", small},
+                 {"pins", pins}};
     if (argc > 2 && !strncmp(argv[1], "old", 3))
         return old(!strcmp(argv[1], "older"), argv + 2);
     if (argc > 2)
