@@ -203,6 +203,8 @@ void nmo_thread_leave(const struct nmo_region *outer) {
     if (!nmo_track || inside)
         return;
     nmo_tell(NMO_REGION, outer->fn, 0, outer->instance, outer->row, 0);
+    if (nmo_diary && !outer->fn && nmo_self.rank1 == 1)
+        nmo_homes_between();
     if (outer->site) /* its loop goes on */
         nmo_tell(NMO_LOOP, outer->site, 0, 0, 0, 0);
 }
