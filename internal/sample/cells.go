@@ -2,7 +2,6 @@ package sample
 
 import (
 	"cmp"
-	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -82,35 +81,6 @@ func order(a, b *cell) int {
 	return cmp.Or(cmp.Compare(a.how, b.how), cmp.Compare(a.late, b.late))
 }
 
-// sorted is the cells in order. What is sorted are their pages and threads, a quarter
-// of a cell; these decide nearly always.
-func sorted(all []cell) []cell {
-	const numberBits = 45 // of the address's 57
-	type ref struct {
-		page    uint64
-		tid, at uint32
-	}
-	refs := make([]ref, len(all))
-	for i := range all {
-		c := &all[i]
-		refs[i] = ref{uint64(c.object)<<numberBits | c.number&(1<<numberBits-1), c.tid, uint32(i)}
-	}
-	slices.SortFunc(refs, func(a, b ref) int {
-		switch {
-		case a.page != b.page:
-			return cmp.Compare(a.page, b.page)
-		case a.tid != b.tid:
-			return cmp.Compare(a.tid, b.tid)
-		}
-		return order(&all[a.at], &all[b.at])
-	})
-	out := make([]cell, len(all))
-	for i, r := range refs {
-		out[i] = all[r.at]
-	}
-	return out
-}
-
 func (c *cell) hash() uint64 {
 	h := c.number*0x9e3779b97f4a7c15 ^ uint64(c.tid)<<32 ^ uint64(c.how)
 	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
@@ -175,27 +145,41 @@ func (t *cells) add(c *cell, at, mask uint64) {
 
 func (t *cells) grow() {
 	old := t.places
-	t.places = make([]cell, max(1<<14, 4*len(old)))
-	t.used = 0
+	t.places, t.used = newCells(larger(len(old))), 0
 	mask := uint64(len(t.places) - 1)
 	for i := range old {
 		if old[i].samples != 0 {
 			t.add(&old[i], old[i].hash()&mask, mask)
 		}
 	}
+	freeCells(old)
 }
 
-// all is the cells of a process, in no order; the table is gone after it.
-func (t *cells) all(pid uint32) []cell {
+// all is the cells of a process in order, see order, their regions numbered as settled
+// says; the table is gone after it.
+func (t *cells) all(pid uint32, settled func(arena.Region) arena.Region) []cell {
 	if t.n > 0 {
 		t.flush()
 	}
-	out := t.places[:0]
+	mine := t.places[:0]
 	for i := range t.places {
 		if c := &t.places[i]; c.samples != 0 && c.pid == pid {
-			out = append(out, *c)
+			mine = append(mine, *c)
+			last := &mine[len(mine)-1]
+			last.region = settled(last.region)
 		}
 	}
+	out := sorted(mine)
+	freeCells(t.places)
 	t.places = nil
 	return out
+}
+
+// larger is the next size of a table: small ones are copied seldom, and large ones do
+// not waste much.
+func larger(n int) int {
+	if n < 1<<20 {
+		return max(1<<14, 4*n)
+	}
+	return 2 * n
 }
