@@ -116,6 +116,21 @@ logged ./gcc pins
     same "pins: once it is let go" "$(awk '$2 == "start" && $3 == 0 { cpu = $4 " " $NF } END { print cpu }' all.txt)" "-1 0"
 }
 
+# Forks while others hold locks; allocators that start the runtime while they hold theirs.
+for p in forks blocks; do ${CC:-cc} -O2 -fno-builtin -pthread -o $p "$src/$p.c" || exit 1; done
+logged ./forks 50 load
+same "forks of a busy program" $status 0
+same "forks of a busy program: logs" "$(count ' forked ')" 50
+for allocator in libjemalloc.so.2 libtcmalloc_minimal.so.4; do
+    so=$(ldconfig -p | sed -n "s/.*$allocator .*=> //p" | head -n 1)
+    [ -n "$so" ] || { echo "no $allocator: left out"; continue; }
+    for order in "$so $lib" "$lib $so"; do
+        rm -f log.[0-9]*
+        timeout 60 env LD_PRELOAD="$order" NUMAOPT_RUN=log.run ./blocks > stderr 2>&1 || fail "blocks under '$order': $(cat stderr)"
+        for f in log.[0-9]*; do ./readlog "$f" > /dev/null || fail "blocks under '$order': $f is broken"; done
+    done
+done
+
 # Bound threads know their CPU.
 run_file "$PWD" 'page-ranges 0' > bind.run
 cp log.run none.run && cp bind.run log.run
