@@ -27,7 +27,7 @@ func TestLines(t *testing.T) {
 	p.Lines = []profile.LineUse{
 		use(0, 0, 0, 1, 0), use(0, 1, 0, 2, 0), // each its own byte
 		use(64, 0, 0, 1, 0), use(64, 2, 1, 0, 0), // reads what is written
-		use(128, 1, 1, 0, 7), // who wrote it is not seen
+		use(128, 1, 1, 0, 7),                                             // who wrote it is not seen
 		use(192, 0, 0, 4, 0), use(192, 0, 2, 0, 0), use(192, 1, 1, 0, 5), // reads beside what is written
 	}
 	type row struct {
