@@ -116,7 +116,7 @@ type LineUse struct {
 	Region int32       // index in Regions
 	Place  int32       // of the code, index in Places; -1 where it is not known, or several
 	// Written and Read have bit b where a sampled store or load began at byte b of the
-	// line: how many bytes it was of, processors do not tell.
+	// line: how many bytes it was of, samples do not tell.
 	Written, Read uint64
 	// Loads, Stores and HITM are samples; HITM is of the loads those that found the
 	// line modified in another core's cache.
