@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -229,6 +230,9 @@ func checkLines(p *Profile) error {
 		}
 		if l.Offset < 0 || l.Offset%LineBytes != 0 {
 			return fmt.Errorf("line %d: offset %d is not that of a line", i, l.Offset)
+		}
+		if i > 0 && cmp.Or(cmp.Compare(p.Lines[i-1].Object, l.Object), cmp.Compare(p.Lines[i-1].Offset, l.Offset), cmp.Compare(p.Lines[i-1].Node, l.Node)) > 0 {
+			return fmt.Errorf("line %d: not in the order of objects, offsets and nodes", i)
 		}
 		if l.HITM > l.Loads || l.Loads > math.MaxInt32 || l.Stores > math.MaxInt32 {
 			return fmt.Errorf("line %d: %d loads, %d of them HITM, and %d stores", i, l.Loads, l.HITM, l.Stores)

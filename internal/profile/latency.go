@@ -106,7 +106,7 @@ const LineBytes = 64
 // LineUse is what one party, code on a node, did with one cache line that threads of
 // several nodes share. Lines that one node alone used, or that nobody wrote, are not
 // in the table. Samples before a line's first store or hit of another core's line are
-// missing from it.
+// missing from it. The table is in the order of objects, offsets and nodes.
 type LineUse struct {
 	Object int32 // index in Objects
 	// Offset is of the line, in bytes from the start of the page of the object's first
@@ -116,7 +116,7 @@ type LineUse struct {
 	Region int32       // index in Regions
 	Place  int32       // of the code, index in Places; -1 where it is not known, or several
 	// Written and Read have bit b where a sampled store or load began at byte b of the
-	// line: how many bytes it was of, processors do not tell.
+	// line: how many bytes it was of, samples do not tell.
 	Written, Read uint64
 	// Loads, Stores and HITM are samples; HITM is of the loads those that found the
 	// line modified in another core's cache.

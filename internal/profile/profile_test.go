@@ -267,6 +267,7 @@ func TestCheck(t *testing.T) {
 		"line offset":     func(p *Profile) { p.Lines[0].Offset++ },
 		"line negative":   func(p *Profile) { p.Lines[1].Offset = -64 },
 		"line beyond":     func(p *Profile) { p.Lines[0].Offset = 3 * 4096 },
+		"line order":      func(p *Profile) { p.Lines[1].Object, p.Lines[1].Offset = 0, 4096 },
 		"line HITM":       func(p *Profile) { p.Lines[0].HITM = 10 },
 		"counts overflow": func(p *Profile) { p.Rows[0].Count = 2 },
 	} {
