@@ -17,7 +17,7 @@ package internal
 var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena", "perfdata"},
 	{"topo", "symbol", "runfile", "pattern"},
-	{"profile", "plan", "record", "bounds", "pmu"},
+	{"profile", "plan", "record", "bounds", "pmu", "latency"},
 	{"sample", "counters"},
 	{"ingest", "access", "launch"},
 	{"shape"},
