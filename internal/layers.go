@@ -17,7 +17,7 @@ package internal
 var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena", "perfdata"},
 	{"topo", "symbol", "runfile", "pattern", "eventlog", "mitos"},
-	{"profile", "plan", "record", "bounds", "pmu"},
+	{"profile", "plan", "record", "bounds", "pmu", "probe"},
 	{"sample", "counters"},
 	{"ingest", "access", "latency", "launch"},
 	{"shape"},
