@@ -105,8 +105,8 @@ const LineBytes = 64
 
 // LineUse is what one party, code on a node, did with one cache line that threads of
 // several nodes share. Lines that one node alone used, or that nobody wrote, are not
-// in the table. Samples before a line's first store or hit of another core's line are
-// missing from it. The table is in the order of objects, offsets and nodes.
+// in the table. Missing are the samples up to a line's first store, that included, where
+// none was a hit of what another core's cache had. The table is in the order of objects, offsets and nodes.
 type LineUse struct {
 	Object int32 // index in Objects
 	// Offset is of the line, in bytes from the start of the page of the object's first

@@ -25,8 +25,9 @@ type Line struct {
 
 // Lines are kept in sets, as a cache keeps them: of each the eight with the most
 // samples, of which a new one replaces the last. What several nodes write has many
-// samples at one line, so it stays, while what is walked through goes. Only stores and
-// hits of other cores' lines make a line known.
+// samples at one line, so it stays, while what is walked through goes: of a line's first
+// store no more is kept than that there was one. Only stores, and hits of what another
+// core's cache had, make a line known.
 const (
 	lineWays    = 8
 	lineSets    = 1 << 10
@@ -37,7 +38,7 @@ const (
 // the cache.
 type lineSet struct {
 	tags    [lineWays]uint16
-	samples [lineWays]uint16 // no more than fit; 0: the place is free
+	samples [lineWays]uint16 // no more than fit; 0: the place is free, 1: there was a store
 }
 
 // line is one cache line and who used it.
@@ -88,15 +89,19 @@ type lines struct {
 
 // add counts p's one sample, at byte b of a line.
 func (t *lines) add(key lineKey, b uint64, served profile.Served, p *party) {
-	known := p.stores > 0 || served.HITM() || served == profile.ServedRemoteCache
+	met := served.HITM() || served == profile.ServedRemoteCache
 	if t.sets == nil {
-		if !known {
+		if !met && p.stores == 0 {
 			return
 		}
 		t.sets, t.all = make([]lineSet, lineSets), make([]line, lineSets*lineWays)
 	}
 	h := (key.number ^ uint64(key.pid)<<40 ^ uint64(uint32(key.object))<<24) * 0x9e3779b97f4a7c15
-	l := t.find(int(h>>32&(lineSets-1)), uint16(h>>48), &key, known)
+	n, tag := int(h>>32&(lineSets-1)), uint16(h>>48)
+	l := t.find(n, tag, &key, p.stores > 0)
+	if l == nil && met {
+		l = t.make(n, t.sets[n].least(), tag, &key)
+	}
 	if l == nil {
 		return
 	}
@@ -123,32 +128,50 @@ func (w *worker) line(c *cell, s *perfdata.Sample, op profile.Op, served profile
 	w.lines.add(lineKey{s.Addr / profile.LineBytes, c.pid, c.object}, s.Addr%profile.LineBytes, served, &p)
 }
 
-// find returns the line of a key in set n, one sample older; nil where it is not there
-// and shall not be made.
-func (t *lines) find(n int, tag uint16, key *lineKey, create bool) *line {
+// find returns the line of a key in set n, one sample older; nil where it is not known.
+// A store makes it known, the second one counts.
+func (t *lines) find(n int, tag uint16, key *lineKey, store bool) *line {
 	set := &t.sets[n]
 	for i := range set.tags {
-		if set.tags[i] != tag {
+		if set.tags[i] != tag || set.samples[i] == 0 {
 			continue
 		}
-		if l := &t.all[n*lineWays+i]; set.samples[i] > 0 && l.key == *key {
+		l := &t.all[n*lineWays+i]
+		switch {
+		case set.samples[i] == 1 && store:
+			return t.make(n, i, tag, key)
+		case set.samples[i] > 1 && l.key == *key:
 			if set.samples[i] < math.MaxUint16 {
 				set.samples[i]++
 			}
 			return l
 		}
 	}
-	if !create {
-		return nil
+	if store {
+		i := set.least()
+		if set.samples[i] > 1 {
+			t.all[n*lineWays+i].n = 0
+		}
+		set.tags[i], set.samples[i] = tag, 1
 	}
+	return nil
+}
+
+// least is the place with the fewest samples.
+func (s *lineSet) least() int {
 	least := 0
-	for i, have := range set.samples {
-		if have < set.samples[least] {
+	for i, n := range s.samples {
+		if n < s.samples[least] {
 			least = i
 		}
 	}
-	set.tags[least], set.samples[least] = tag, 1
-	l := &t.all[n*lineWays+least]
+	return least
+}
+
+// make makes place i of set n the line of a key.
+func (t *lines) make(n, i int, tag uint16, key *lineKey) *line {
+	t.sets[n].tags[i], t.sets[n].samples[i] = tag, 2
+	l := &t.all[n*lineWays+i]
 	l.key, l.n, l.far = *key, 0, false
 	return l
 }
