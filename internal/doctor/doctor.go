@@ -20,6 +20,8 @@ import (
 	"context"
 	"io/fs"
 
+	"golang.org/x/sys/unix"
+
 	"numaopt/internal/topo"
 )
 
@@ -65,6 +67,8 @@ type Prober interface {
 	Lib(name string) (string, error)
 	// GuestKernel is the release of the kernel that the lab would boot.
 	GuestKernel() (string, error)
+	// PerfEventOpen is the system call, a pmu.Opener.
+	PerfEventOpen(attr *unix.PerfEventAttr, pid, cpu, group, flags int) (fd int, err error)
 	// MemoryPolicy tries mbind and move_pages on a page of its own.
 	MemoryPolicy() error
 }
@@ -95,7 +99,7 @@ func Examine(ctx context.Context, root fs.FS, p Prober) *Report {
 	r := &Report{}
 	h := host{root}
 	r.topology(h)
-	r.add(h.kernel(), h.cpuset(r.Topology), h.paranoid(), h.memoryEvents())
+	r.add(h.kernel(), h.cpuset(r.Topology), h.paranoid(), h.memoryEvents(p), h.counters(p))
 	r.add(perf(ctx, p))
 	r.add(emulators(ctx, p)...)
 	r.add(parts(p), guestKernel(p), memoryPolicy(p, h))
@@ -133,6 +137,11 @@ func (r *Report) abilities() {
 	if r.state("memory events") == OK && r.state("perf") == OK {
 		profile = "by samples of the processor (--source pmu); by emulation, every access is counted, and the program takes many times as long"
 	}
+	count := Ability{Name: "stat", Works: r.state("counters") == OK, Text: "local and remote memory traffic, counted by the processor"}
+	if !count.Works {
+		count.Text = "see counters"
+	}
+	r.Abilities = append(r.Abilities, count)
 	say("profile", profile, "topology", "qemu-user", "parts")
 	apply := "pages are placed before first touch"
 	if r.Topology != nil && len(r.Topology.Nodes) == 1 {
