@@ -137,11 +137,6 @@ func (r *Report) abilities() {
 	if r.state("memory events") == OK && r.state("perf") == OK {
 		profile = "by samples of the processor (--source pmu); by emulation, every access is counted, and the program takes many times as long"
 	}
-	count := Ability{Name: "stat", Works: r.state("counters") == OK, Text: "local and remote memory traffic, counted by the processor"}
-	if !count.Works {
-		count.Text = "see counters"
-	}
-	r.Abilities = append(r.Abilities, count)
 	say("profile", profile, "topology", "qemu-user", "parts")
 	apply := "pages are placed before first touch"
 	if r.Topology != nil && len(r.Topology.Nodes) == 1 {
@@ -149,4 +144,9 @@ func (r *Report) abilities() {
 	}
 	say("apply", apply, "topology", "parts", "memory policy")
 	say("lab", "before and after a plan in a virtual machine with several nodes", "parts", "qemu-system", "e2fsprogs", "guest kernel")
+	count := Ability{Name: "stat", Works: r.state("counters") == OK, Text: "local and remote memory traffic, counted by the processor"}
+	if !count.Works {
+		count.Text = "see counters"
+	}
+	r.Abilities = append(r.Abilities, count)
 }

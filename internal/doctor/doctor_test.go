@@ -126,7 +126,7 @@ func TestExamine(t *testing.T) {
 		{"no perf", "4n2c", map[string]string{"proc/sys/kernel/perf_event_paranoid": ""}, whole, "perf_event_paranoid: note: no perf events", "profile apply lab"},
 		{"PEBS", "4n2c", pebs, whole, "memory events: ok: perf record -e cpu/config=0x1cd,config1=0x3,name=mem-loads/Pu", "profile apply lab"},
 		{"PEBS refused", "4n2c", pebs, fake{versions: whole.versions, events: unix.EBUSY}, "memory events: limited: perf_event_open of mem-loads: EBUSY (16): another user has the counter sysctl kernel.nmi_watchdog=0", "profile apply lab"},
-		{"counters", "4n2c", zen4, whole, "counters: ok: ANY_DATA_CACHE_FILLS_FROM_SYSTEM:DRAM_IO_NEAR, ", "stat profile apply lab"},
+		{"counters", "4n2c", zen4, whole, "counters: ok: ANY_DATA_CACHE_FILLS_FROM_SYSTEM:DRAM_IO_NEAR, ", "profile apply lab stat"},
 		{"counters refused", "4n2c", zen4, fake{versions: whole.versions, events: unix.EACCES}, "counters: limited: EACCES (13): a security policy", "profile apply lab"},
 		{"IBS", "4n2c", map[string]string{"sys/bus/event_source/devices/ibs_op/type": "9"}, whole, "memory events: ok: AMD IBS: profile --source pmu", "profile apply lab"},
 		{"virtual machine", "4n2c", map[string]string{"sys/bus/event_source/devices/software/type": "1"}, whole, "memory events: note: sees no performance counters", "profile apply lab"},
