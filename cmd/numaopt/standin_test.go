@@ -85,7 +85,9 @@ func standinPerf(args []string) int {
 	}
 	note(args)
 	if words, status := refusal(mode, args); status != 0 {
-		fmt.Fprintln(os.Stderr, words)
+		if !slices.Contains(args, "-q") { // then perf is silent even about errors
+			fmt.Fprintln(os.Stderr, words)
+		}
 		return status
 	}
 	if !slices.Contains(args, "--") {

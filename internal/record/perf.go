@@ -28,6 +28,9 @@ func FindPerf() (Perf, error) {
 		return Perf{}, fmt.Errorf("perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-$(uname -r))")
 	}
 	out, err := exec.Command(path, "--version").Output()
+	if errors.Is(err, syscall.EMFILE) {
+		return Perf{}, fmt.Errorf("%w: the limit of open files (RLIMIT_NOFILE) is reached: ulimit -n with a greater number", err)
+	}
 	if err != nil {
 		return Perf{}, fmt.Errorf("%s --version: %w: it does not run here; on Ubuntu, install linux-tools-$(uname -r)", path, err)
 	}
@@ -72,6 +75,10 @@ type Recording struct {
 // Close removes the file.
 func (r *Recording) Close() { os.RemoveAll(r.dir) }
 
+// quiet leaves the program's stderr to the program. perf is silent about refusals,
+// too, then.
+const quiet = "-q"
+
 // always is what every recording has: data addresses, the CPU, and the clock that
 // the runtime reads, too.
 var always = []string{"-d", "--sample-cpu", "-k", "CLOCK_MONOTONIC"}
@@ -98,7 +105,7 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir, Notes: opt.Limits.raise()}
 	args, err := p.fit(ctx, r, opt)
 	if args = append(args, opt.target()...); err == nil && len(opt.Command) > 0 {
-		err = p.run(ctx, r, args, opt)
+		err = p.run(ctx, r, append([]string{args[0], quiet}, args[1:]...), opt)
 	} else if err == nil {
 		err = p.attach(ctx, r, args, opt)
 	}
@@ -144,7 +151,7 @@ var buffers = []int{0, 64, 32, 16, 8, 4}
 
 // fit finds what the kernel allows and returns perf's arguments before its target.
 func (p Perf) fit(ctx context.Context, r *Recording, opt PerfOptions) ([]string, error) {
-	base := append([]string{"record", "-q", "-o", r.File}, always...)
+	base := append([]string{"record", "-o", r.File}, always...)
 	var refused error
 	for _, pages := range buffers {
 		for _, way := range opt.ways() {
