@@ -94,6 +94,7 @@ type stream struct {
 	data   []byte
 	packed bool     // has compressed records
 	pieces []uint64 // where pieces begin, for a plain one
+	side   []uint64 // where the records are that Side reads, likewise
 }
 
 var (

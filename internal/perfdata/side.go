@@ -86,6 +86,15 @@ func (f *File) Side(visit func(Side) error) error {
 	return nil
 }
 
+// isSide is whether side reads records of a kind.
+func isSide(kind uint32) bool {
+	switch kind {
+	case recMmap, recMmap2, recComm, recFork, recExit, recLost, recLostSamples, recThrottle, recUnthrottle, recAux:
+		return true
+	}
+	return false
+}
+
 // side reads one record; nil for a kind that is not asked for, or too short.
 func (f *File) side(r *record) Side {
 	o, b := f.order, r.body

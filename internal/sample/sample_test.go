@@ -274,6 +274,10 @@ func TestRefused(t *testing.T) {
 	plain.Add(pt.Variable{}, at(100, 0, 1, 0, hitL1, 0))
 	noCPU := &pt.Writer{Events: events(kind &^ pt.CPU)}
 	noCPU.Add(pt.Variable{}, at(100, 0, 1, heapA, hitL1, 0))
+	noThread := &pt.Writer{Events: events(kind &^ pt.TID)}
+	noThread.Add(pt.Variable{}, at(100, 0, 1, heapA, hitL1, 0))
+	unknown := recording()
+	unknown.Add(pt.Variable{}, at(100, 99, 1, heapA, hitL1, 0))
 	empty := recording()
 	kernel := recording()
 	kernel.Add(pt.Variable{}, perfdata.Sample{Mode: 1, PID: 100, TID: 100, Addr: heapA, Period: 1})
@@ -287,6 +291,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"no addresses", plain, Options{}, "no data addresses in this file: it was recorded without -d"},
 		{"no CPU", noCPU, Options{}, "--sample-cpu"},
+		{"no thread", noThread, Options{}, "do not say on which CPU they were made"},
+		{"CPUs that the machine does not have", unknown, Options{}, "a CPU that the machine does not have"},
 		{"no samples", empty, Options{}, "there are no samples in it"},
 		{"kernel only", kernel, Options{}, "made in the kernel"},
 		{"another process", pid, Options{PID: 5}, "no samples of process 5; there are some of 100 (app)"},

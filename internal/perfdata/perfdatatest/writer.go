@@ -107,6 +107,9 @@ func (w *Writer) Record(kind uint32, misc uint16, body, behind []byte) {
 	w.records.Write(behind)
 }
 
+// Records is what was added so far, for WriteFile.
+func (w *Writer) Records() []byte { return w.records.Bytes() }
+
 // Variable is what of a sample has no fixed length.
 type Variable struct {
 	Callchain []uint64
