@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"numaopt/internal/ingest"
+	"numaopt/internal/mitos"
 	"numaopt/internal/perfdata"
 	"numaopt/internal/profile"
 	"numaopt/internal/sample"
@@ -27,12 +30,15 @@ func newImportCmd(std *stdio, run func(context.Context, importOptions) error) *c
 	var opt importOptions
 	cmd := &cobra.Command{
 		Use:   "import FILE -o FILE [flags]",
-		Short: "make a profile of a recording by perf",
+		Short: "make a profile of a recording by perf, or of samples by Mitos",
 		Long: `import makes a profile of what perf record has written, here or on another machine,
 by any version of perf: a file, a directory (perf record --threads) or a stream (-).
 Its samples must have data addresses: perf mem record, or perf record -d --sample-cpu
 with an event that has them (Intel PEBS loads and stores, AMD IBS, Arm SPE), or page
 faults.
+
+The samples.csv of Mitos, which MemAxes shows, is read too: with --topology, since it
+does not say which CPUs are on which node. The variables that it names are objects.
 
 The home of a page is known from physical addresses (perf record --phys-data), else
 from what the processor says of each sample: local or remote memory.
@@ -40,7 +46,8 @@ from what the processor says of each sample: local or remote memory.
 To have objects of the heap and worksharing loops, the program has to run under
 numaopt profile.`,
 		Example: `  numaopt import perf.data -o app.nprof
-  perf mem record -o - -- ./app | numaopt import - -o app.nprof`,
+  perf mem record -o - -- ./app | numaopt import - -o app.nprof
+  numaopt import mitos_1700000000/data/samples.csv --topology 2x8 -o app.nprof`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt.in = args[0]
@@ -62,7 +69,7 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	if err := writableFile(opt.out); err != nil {
 		return err
 	}
-	f, err := openRecording(std, opt.in)
+	f, notes, err := openRecording(std, opt.in)
 	if err != nil {
 		return err
 	}
@@ -80,6 +87,7 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	if err != nil {
 		return err
 	}
+	p.Warnings = append(p.Warnings, notes...)
 	if err := profile.WriteFile(opt.out, p); err != nil {
 		return fmt.Errorf("the profile cannot be written: %w", err)
 	}
@@ -87,11 +95,28 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	return nil
 }
 
-func openRecording(std *stdio, path string) (*perfdata.File, error) {
-	if path == "-" {
-		return perfdata.Spool("standard input", std.in)
+// openRecording opens what is to be imported; notes is what the profile should say of it.
+func openRecording(std *stdio, path string) (f *perfdata.File, notes []string, err error) {
+	switch {
+	case path == "-":
+		f, err = perfdata.Spool("standard input", std.in)
+	case isMitos(path):
+		f, notes, err = mitos.Open(path)
+	default:
+		f, err = perfdata.Open(path)
 	}
-	return perfdata.Open(path)
+	return f, notes, err
+}
+
+func isMitos(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	begin := make([]byte, 4096)
+	n, _ := io.ReadFull(f, begin)
+	return mitos.Is(begin[:n])
 }
 
 // recordedOn is the machine of a recording: as named, else as its header has it.

@@ -38,14 +38,22 @@ type profileOptions struct {
 	l1        string
 	l2        string
 	llc       string
+	pid       int
+	all       bool          // the whole machine
+	duration  time.Duration // of -p and -a; 0 is until the process or Ctrl-C ends it
 	program   []string
+
+	host host // the zero value is this machine
 }
+
+// attached is a profile of what runs already.
+func (opt *profileOptions) attached() bool { return opt.pid != 0 || opt.all }
 
 func newProfileCmd(std *stdio, run func(context.Context, profileOptions) error) *cobra.Command {
 	var opt profileOptions
 	m := topo.DefaultCaches()
 	cmd := &cobra.Command{
-		Use:   "profile -o FILE [flags] -- PROGRAM [ARGS]",
+		Use:   "profile -o FILE [flags] {-p PID | -a | -- PROGRAM [ARGS]}",
 		Short: "run a program and record where every page is touched from",
 		Long: `profile runs an unmodified, dynamically linked program and records which thread
 touches which page, from which loop, and what serves the access: a cache or the
@@ -57,14 +65,25 @@ names. Caches and first touch are modelled: private L1 and L2, one LLC per node,
 LRU; a page's home is the node of the thread that first writes it, or the
 plan's.
 
+With -p or -a what runs already is profiled, by samples, until it or the time is
+over, or Ctrl-C. Without numaopt's runtime in it, objects of the heap are known as
+mappings only, and loops by their functions.
+
 Which thread runs which iteration of a dynamic or guided loop is chance, and no two
 runs agree. With --affine the iterations are cut into one part for each node, and its
 threads do that part: what plan --affine needs to know. Such a profile is not of the
 program as it runs without a plan.`,
 		Example: `  numaopt profile -o app.nprof -- ./app 1000
   numaopt profile -o app.nprof --topology 2x4 --llc 2M:16 -- ./app
-  numaopt profile -o after.nprof --plan app.plan.yaml -- ./app 1000`,
+  numaopt profile -o after.nprof --plan app.plan.yaml -- ./app 1000
+  numaopt profile -o app.nprof -p 4711 --duration 10s      # of what runs already`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if opt.attached() {
+				if len(args) > 0 {
+					return usagef("%q: -p and -a profile what runs already, without a program", args[0])
+				}
+				return run(cmd.Context(), opt)
+			}
 			_, program, err := splitProgram(cmd, args, 0)
 			if err != nil {
 				return err
@@ -78,8 +97,11 @@ program as it runs without a plan.`,
 	f.StringVar(&opt.source, "source", sourceAuto, "where accesses are seen: pmu, faults, emulate, or auto, the first of these that this machine has")
 	f.IntVar(&opt.ldlat, "ldlat", 0, "pmu: sample loads that take this many `CYCLES` or more (default: 3 on Intel, all elsewhere)")
 	f.Uint64VarP(&opt.frequency, "frequency", "F", 0, "pmu: `N` samples a second and CPU, instead of one in --period")
+	f.IntVarP(&opt.pid, "pid", "p", 0, "pmu, faults: profile the running process of this `ID`")
+	f.BoolVarP(&opt.all, "all-cpus", "a", false, "pmu, faults: record the whole machine; the profile is of the process with the most samples")
+	f.DurationVar(&opt.duration, "duration", 0, "with -p and -a: for this `TIME`, such as 10s (default: until the process ends, or Ctrl-C)")
 	f.StringVar(&opt.topology, "topology", "", "the machine that the program sees, `NODESxCPUS`, CPUs per node (default: this one; 4x2 where it has one node)")
-	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node) or spread (round robin over nodes); default: as --plan says, else compact")
+	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node), spread (round robin over nodes) or, where it is sampled, none (as the kernel has them); default: as --plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "run with the plan in `FILE` in force")
 	f.BoolVar(&opt.affine, "affine", false, "run OpenMP loops of dynamic and guided schedules as plan --affine would: the threads of each node take their part of the iterations")
 	f.Uint64Var(&opt.period, "period", 1, "count one access in `N`, at random; 1 counts all")
@@ -112,6 +134,9 @@ func cacheModel(l1, l2, llc string) (topo.CacheModel, error) {
 	return m, nil
 }
 
+// bindNone leaves threads where the kernel has them.
+const bindNone = "none"
+
 // checkProfileOptions refuses what can be refused without looking at the machine.
 func checkProfileOptions(opt profileOptions) error {
 	switch {
@@ -121,12 +146,22 @@ func checkProfileOptions(opt profileOptions) error {
 		return usagef("--source %q: want auto, pmu, faults or emulate", opt.source)
 	case (opt.source == sourcePMU || opt.source == sourceFaults) && opt.topology != "":
 		return usagef("--source %s samples the program on this machine; --topology names one to emulate", opt.source)
-	case (opt.source == sourcePMU || opt.source == sourceFaults) && (opt.plan != "" || opt.affine):
-		return usagef("--source %s does not run a plan yet: use --source emulate, or numaopt apply under perf and numaopt import", opt.source)
+	case (opt.source == sourcePMU || opt.source == sourceFaults) && opt.affine:
+		return usagef("--affine: what dynamic loops do under a plan is emulated (--source emulate)")
+	case opt.pid < 0:
+		return usagef("-p %d: not the ID of a process", opt.pid)
+	case opt.pid != 0 && opt.all:
+		return usagef("-p and -a: one process, or the whole machine?")
+	case opt.attached() && (opt.source == sourceEmulate || opt.topology != "" || opt.plan != "" || opt.affine):
+		return usagef("-p and -a sample what runs already: nothing of it can be emulated or run with a plan")
+	case opt.duration < 0 || opt.duration != 0 && !opt.attached():
+		return usagef("--duration goes with -p or -a, and is a time to come")
 	case opt.period == 0 || opt.period >= 1<<32:
 		return usagef("--period %d: want 1 to %d", opt.period, uint64(1)<<32-1)
-	case opt.bind != "" && opt.bind != string(topo.BindCompact) && opt.bind != string(topo.BindSpread):
-		return usagef("--bind %q: want compact or spread", opt.bind)
+	case opt.bind == bindNone && opt.source == sourceEmulate:
+		return usagef("--bind none: the emulator has to know where threads run; compact or spread")
+	case !slices.Contains([]string{"", string(topo.BindCompact), string(topo.BindSpread), bindNone}, opt.bind):
+		return usagef("--bind %q: want compact, spread or none", opt.bind)
 	}
 	return nil
 }
@@ -156,8 +191,10 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := record.Resolve(opt.program[0]); err != nil {
-		return err
+	if !opt.attached() {
+		if _, err := record.Resolve(opt.program[0]); err != nil {
+			return err
+		}
 	}
 	machine, why, err := namedOrHost(opt.topology)
 	if err != nil {
@@ -173,6 +210,9 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if from.name != sourceEmulate {
 		return runSampled(ctx, std, opt, from)
 	}
+	if opt.bind == bindNone {
+		return usagef("--bind none: this run is emulated, and the emulator has to know where threads run; compact or spread")
+	}
 	qemu, err := record.FindEmulator()
 	if err != nil {
 		return cannot(err)
@@ -182,7 +222,7 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 		Stdin: std.in, Stdout: std.out, Stderr: std.err,
 	}
 	if opt.plan != "" {
-		if rec.Run, rec.Bind, err = planRun(std, opt, machine); err != nil {
+		if rec.Run, rec.Bind, err = planRun(std, opt, machine, runfile.Emulated); err != nil {
 			return err
 		}
 	}
@@ -343,7 +383,7 @@ func (s *spinner) end() {
 
 // planRun resolves a plan for the machine that the program sees, and how threads
 // are bound there: as --bind says, else as the plan does.
-func planRun(std *stdio, opt profileOptions, machine topo.Topology) (runfile.Run, topo.Bind, error) {
+func planRun(std *stdio, opt profileOptions, machine topo.Topology, system runfile.System) (runfile.Run, topo.Bind, error) {
 	p, err := plan.ReadFile(opt.plan)
 	if err != nil {
 		return runfile.Run{}, "", err
@@ -353,7 +393,7 @@ func planRun(std *stdio, opt profileOptions, machine topo.Topology) (runfile.Run
 		bind = p.Threads.Bind
 	}
 	res, err := launch.Resolve(p, new(symbol.Table), launch.Options{
-		Command: opt.program, Environ: os.Environ(), Topology: machine, System: runfile.Emulated, Mode: runfile.Track, Bind: bind,
+		Command: opt.program, Environ: os.Environ(), Topology: machine, System: system, Mode: runfile.Track, Bind: bind,
 		Permutable: permutable(),
 	})
 	if err != nil {

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"numaopt/internal/ingest"
 	"numaopt/internal/perfdata"
@@ -25,67 +29,102 @@ const (
 	sourceEmulate = "emulate"
 )
 
+// host is the machine that samples: its files and its kernel.
+type host struct {
+	root fs.FS
+	open pmu.Opener
+}
+
+// here is this machine, where h is none.
+func (h host) here() host {
+	if h.root == nil {
+		return host{os.DirFS("/"), unix.PerfEventOpen}
+	}
+	return h
+}
+
 // source is where accesses of a run can be seen.
 type source struct {
 	name   string
-	recipe *pmu.Recipe // for pmu
+	recipe *pmu.Recipe // for pmu and faults
 }
 
 // choose settles the source. What auto tries is said on stderr, with the reason
 // why the better ones are not taken.
 func choose(std *stdio, opt profileOptions) (source, error) {
+	h := opt.host.here()
 	if opt.source == sourceEmulate {
 		return source{name: sourceEmulate}, nil
 	}
-	if opt.source == sourceAuto && (opt.topology != "" || opt.plan != "" || opt.affine) {
+	if opt.source == sourceAuto && (opt.topology != "" || opt.affine) {
 		return source{name: sourceEmulate}, nil
 	}
-	host, hostErr := topo.ReadMachine(os.DirFS("/"))
-	if opt.source == sourceAuto && (hostErr != nil || len(host.Nodes) < 2) {
+	nodes, hostErr := topo.ReadMachine(h.root)
+	if opt.source == sourceAuto && !opt.attached() && (hostErr != nil || len(nodes.Nodes) < 2) {
 		return source{name: sourceEmulate}, nil
 	}
+	machine := pmu.Read(h.root)
 	var refused []string
 	if opt.source != sourceFaults {
-		recipe, err := recipe(opt)
-		if err == nil {
-			return source{sourcePMU, recipe}, nil
+		from, err := hardware(machine, h, opt)
+		if err == nil || opt.source == sourcePMU {
+			return from, err
 		}
-		if opt.source == sourcePMU {
-			if errors.Is(err, pmu.ErrNone) {
-				err = cannot(err)
-			}
-			return source{}, err
-		}
-		refused = append(refused, err.Error())
+		refused = append(refused, "not pmu: "+err.Error())
 	}
-	_, err := record.FindPerf()
+	err := faults(machine, h, opt)
 	if err == nil {
 		if len(refused) > 0 {
-			fmt.Fprintf(std.err, "numaopt: source: page faults, not pmu: %s\n", strings.Join(refused, "; "))
+			fmt.Fprintf(std.err, "numaopt: source: page faults, %s\n", refused[0])
 		}
-		return source{name: sourceFaults}, nil
+		return source{sourceFaults, faultRecipe(opt)}, nil
 	}
-	if opt.source == sourceFaults {
+	if opt.source == sourceFaults || opt.attached() {
 		return source{}, cannot(err)
 	}
-	fmt.Fprintf(std.err, "numaopt: source: emulation, not pmu: %s; nor page faults: %v\n", strings.Join(refused, "; "), err)
+	fmt.Fprintf(std.err, "numaopt: source: emulation, %s; nor page faults: %v\n", refused[0], err)
 	return source{name: sourceEmulate}, nil
 }
 
-// recipe is how the processor at hand samples addresses.
-func recipe(opt profileOptions) (*pmu.Recipe, error) {
+// hardware is the processor's samples, if the kernel lets this user have them.
+func hardware(machine *pmu.Machine, h host, opt profileOptions) (source, error) {
 	o := pmu.Options{Latency: opt.ldlat, Frequency: opt.frequency}
 	if opt.period > 1 {
 		o.Period = opt.period
 	}
-	return pmu.Choose(pmu.Read(os.DirFS("/")), o)
+	recipe, err := pmu.Choose(machine, o)
+	if errors.Is(err, pmu.ErrNone) {
+		err = cannot(err)
+	}
+	if err != nil {
+		return source{}, err
+	}
+	recipe.SystemWide = recipe.SystemWide || opt.all
+	if _, err := record.FindPerf(); err != nil {
+		return source{}, cannot(err)
+	}
+	return source{sourcePMU, recipe}, cannot(machine.Open(recipe, opt.pid, h.open))
 }
 
-// runSampled profiles a run by samples of the kernel's: the program runs at its own
+func faults(machine *pmu.Machine, h host, opt profileOptions) error {
+	if _, err := record.FindPerf(); err != nil {
+		return err
+	}
+	return machine.Open(faultRecipe(opt), opt.pid, h.open)
+}
+
+func faultRecipe(opt profileOptions) *pmu.Recipe {
+	recipe := pmu.Faults()
+	recipe.SystemWide = opt.all
+	return recipe
+}
+
+// runSampled profiles by samples of the kernel's: the program runs at its own
 // speed, on this machine.
 func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source) error {
+	h := opt.host.here()
 	// Also of CPUs that numaopt may not use: the program may bind itself elsewhere.
-	machine, err := topo.ReadMachine(os.DirFS("/"))
+	machine, err := topo.ReadMachine(h.root)
 	if err != nil {
 		return err
 	}
@@ -93,21 +132,44 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 	if err != nil {
 		return cannot(err)
 	}
-	rec := record.PerfOptions{Command: opt.program, Stdin: std.in, Stdout: std.out, Stderr: std.err,
-		Select: []string{"-e", "page-faults:u", "-c", "1"}}
-	if from.recipe != nil {
-		rec.Select, rec.SystemWide = append([]string{"-W"}, from.recipe.Select...), from.recipe.SystemWide
-		for _, note := range from.recipe.Notes {
-			fmt.Fprintf(std.err, "numaopt: %s\n", note)
-		}
+	rec := record.PerfOptions{Command: opt.program, PID: opt.pid, Stdin: std.in, Stdout: std.out, Stderr: std.err,
+		Select: from.recipe.Select, SystemWide: from.recipe.SystemWide, Duration: opt.duration,
+		Limits: record.NewLimits(h.root, len(from.recipe.Events), machine.NumCPUs(), record.Threads(opt.pid))}
+	if from.name == sourcePMU {
+		rec.Select = append([]string{"-W"}, rec.Select...)
+	} else {
+		rec.Better = record.BetterFaults
 	}
-	fmt.Fprintf(std.err, "numaopt: sampling %s with perf %s, on this machine\n", map[string]string{sourcePMU: "loads and stores", sourceFaults: "page faults"}[from.name], perf.Version)
-	r, err := perf.Record(context.WithoutCancel(ctx), rec)
+	run := profile.Run{Command: opt.program, Version: version(), Topology: machine, Recording: recordingOf(perf, opt, from.recipe)}
+	run.Dir, _ = os.Getwd()
+	if opt.attached() {
+		run.Command, run.Dir = running(opt.pid)
+	}
+	fmt.Fprintf(std.err, "numaopt: sampling %s%s with perf %s, on this machine\n", map[string]string{sourcePMU: "loads and stores", sourceFaults: "page faults"}[from.name], whose(opt), perf.Version)
+	warnNotes(std, from.recipe.Notes)
+	log := ""
+	if !opt.attached() {
+		ctx = context.WithoutCancel(ctx) // signals are the program's
+		dir, err := os.MkdirTemp("", "numaopt-log-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		log = filepath.Join(dir, "log")
+		if rec.Command, run.Bind, err = underRuntime(std, opt, machine, log); err != nil {
+			return err
+		}
+		run.Plan = opt.plan
+	}
+	r, err := perf.Record(ctx, rec)
 	if err != nil {
 		return cannot(err)
 	}
 	defer r.Close()
-	if err := keepSampled(std, opt, machine, r); err != nil {
+	warnNotes(std, r.Notes)
+	run.Recording.Notes = append(run.Recording.Notes, r.Notes...)
+	run.Start, run.ExitStatus = r.Start, r.Status
+	if err := keepSampled(std, opt, run, r, log); err != nil {
 		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
 		return &exitError{code: max(r.Status, 1)}
 	}
@@ -117,24 +179,71 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 	return nil
 }
 
-// keepSampled makes and writes the profile of a recording.
-func keepSampled(std *stdio, opt profileOptions, machine topo.Topology, r *record.Recording) error {
+func whose(opt profileOptions) string {
+	over := ""
+	if opt.duration == 0 {
+		over = " (Ctrl-C ends it)"
+	}
+	switch {
+	case opt.all:
+		return " of the whole machine" + over
+	case opt.pid != 0:
+		return fmt.Sprintf(" of process %d%s", opt.pid, over)
+	}
+	return ""
+}
+
+// running is the command line and directory of a process; none of process 0.
+func running(pid int) (command []string, dir string) {
+	if pid == 0 {
+		return nil, ""
+	}
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if line := strings.TrimRight(string(text), "\x00"); line != "" {
+		command = strings.Split(line, "\x00")
+	}
+	dir, _ = os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	return command, dir
+}
+
+func recordingOf(perf record.Perf, opt profileOptions, r *pmu.Recipe) *profile.Recording {
+	return &profile.Recording{Recorder: "perf " + perf.Version, Kind: r.Kind, WishedPeriod: r.Period, WishedFrequency: max(r.Frequency, opt.frequency),
+		PID: opt.pid, SystemWide: r.SystemWide, Notes: append([]string{}, r.Notes...)}
+}
+
+func warnNotes(std *stdio, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintf(std.err, "numaopt: %s\n", note)
+	}
+}
+
+// keepSampled makes and writes the profile of a recording; log is the name of the
+// runtime's logs, if there are any.
+func keepSampled(std *stdio, opt profileOptions, run profile.Run, r *record.Recording, log string) error {
 	f, err := perfdata.Open(r.File)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	symbols := new(symbol.Table)
-	t, stats, err := sample.Read(f, sample.Options{Machine: machine, Symbols: symbols})
+	o := sample.Options{Machine: run.Topology, Symbols: symbols, Log: log}
+	if run.Recording.SystemWide && !opt.all { // the processor follows no process
+		if o.PID = opt.pid; o.PID == 0 {
+			o.Parent = r.PID
+		}
+	}
+	t, stats, err := sample.Read(f, o)
 	if err != nil {
 		return err
 	}
-	dir, _ := os.Getwd()
-	p, err := ingest.Sampled(f, t, stats, profile.Run{Command: opt.program, Dir: dir, Version: version(), Topology: machine, Start: r.Start, ExitStatus: r.Status}, symbols)
+	p, err := ingest.Sampled(f, t, stats, run, symbols)
 	if err != nil {
 		return err
 	}
 	p.Run.Elapsed = r.Elapsed
+	if r.Migrated > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("NUMA balancing moved %s pages between nodes while the program ran (of all processes; the kernel's own count)", thousands(r.Migrated)))
+	}
 	file, err := keepProfile(opt.out, p)
 	if file == "" {
 		return err

@@ -316,3 +316,13 @@ func TestLives(t *testing.T) {
 		t.Errorf("coverage %v", got)
 	}
 }
+
+// TestSampledLives: a page of samples is one page, on whatever homes it was.
+func TestSampledLives(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: ? 5 5 | 0 9 | 1 0 9 | 0 1", "v heap: 0 3")
+	p.Pages[1].Index, p.Pages[2].Index = 0, 0
+	p.Run.Source = "faults"
+	if d := cmp.Diff([]int{1, 1, 1, 3, 4}, Lives(p)); d != "" {
+		t.Error(d)
+	}
+}

@@ -186,6 +186,15 @@ func (r Region) Loop() (int, bool) { return int(r &^ loopBit), r&loopBit != 0 }
 // Function returns the ids of the function and of the thread's start routine.
 func (r Region) Function() (fn, start int) { return int(r & 0xffff), int(r >> 16 & 0x7fff) }
 
+// Of is the function region of a thread with the start routine of that id; a loop
+// stays what it is.
+func (r Region) Of(start int) Region {
+	if _, loop := r.Loop(); loop {
+		return r
+	}
+	return r&0xffff | Region(start&0x7fff)<<16
+}
+
 // Page is a page of one object on one home, and its first touch.
 type Page struct {
 	Number uint64 // address / 4096
@@ -235,6 +244,9 @@ func instance(short uint16) uint64 {
 	e := short>>11 - 1
 	return (uint64(short) - uint64(e)<<11) << e
 }
+
+// NumBlocks is one more than there are blocks of counters.
+func (a *Arena) NumBlocks() int { return int(a.section[Blocks].count) }
 
 // EachBlock calls do for every block of counters. Several blocks may have the
 // same key.

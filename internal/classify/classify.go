@@ -162,9 +162,11 @@ func touches(p *profile.Profile, life []int) *touching {
 		t.touch(life[r.Page], int(r.Thread), int(r.Region))
 	}
 	// System calls touch pages without an access of the program. Where the
-	// profile is restricted to some regions, only their first touches count.
+	// profile is restricted to some regions, only their first touches count. Of page
+	// faults the first is in no row where others follow.
+	faults := p.Run.Source == "faults"
 	for i := range p.Pages {
-		if g := &p.Pages[i]; g.Thread >= 0 && (g.Region < 0 || present[g.Region]) {
+		if g := &p.Pages[i]; g.Thread >= 0 && (g.Region < 0 || faults || present[g.Region]) {
 			t.touch(life[i], g.Thread, g.Region)
 		}
 	}

@@ -23,6 +23,7 @@ type Counts interface {
 	Notes() ([]arena.Note, error)
 	NumPages() int
 	EachPage(do func(i int, p arena.Page)) error
+	NumBlocks() int // about
 	EachBlock(do func(b *arena.Block)) error
 	EachSmall(do func(arena.SmallVote)) error
 }

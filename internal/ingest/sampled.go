@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"numaopt/internal/perfdata"
@@ -26,17 +27,47 @@ func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run
 	if f.Info.ClockWall != 0 {
 		run.Start = time.Unix(0, int64(f.Info.ClockWall+s.First-f.Info.ClockTime))
 	}
-	run.Bind = "none"
+	if !t.Logged() { // nobody bound its threads, or what did is not known
+		run.Bind = "none"
+	}
+	run.Recording = recording(f, t, s, run.Recording)
 	p, err := FromCounts(t, run, symbols)
 	if err != nil {
 		return nil, err
 	}
-	p.Warnings = append(sampleWarnings(f, s), p.Warnings...)
+	p.Warnings = append(sampleWarnings(f, t, s), p.Warnings...)
+	if text := evenRemote(p); s.Faults && text != "" {
+		p.Warnings = append(p.Warnings, text)
+	}
 	return p, nil
 }
 
+// recording adds to what the caller knows of a recording (nil is nothing) what is in it.
+func recording(f *perfdata.File, t *sample.Table, s *sample.Stats, known *profile.Recording) *profile.Recording {
+	var r profile.Recording
+	if known != nil {
+		r = *known
+	}
+	for i := range f.Events {
+		if e := &f.Events[i]; e.Name != "" && len(r.Events) < 16 {
+			r.Events = append(r.Events, e.Name)
+		}
+	}
+	r.Samples, r.Used, r.Lost, r.Throttled = s.Samples, s.Used, s.Lost, s.Throttled
+	ranks := map[int]bool{}
+	if threads, err := t.Threads(); err == nil {
+		for _, th := range threads {
+			ranks[th.Rank] = true
+		}
+	}
+	if seconds := float64(s.Last-s.First) / 1e9; seconds > 0 {
+		r.Rate = float64(s.Used) / seconds / float64(max(1, len(ranks)))
+	}
+	return &r
+}
+
 // sampleWarnings says what the reader should know of a recording.
-func sampleWarnings(f *perfdata.File, s *sample.Stats) []string {
+func sampleWarnings(f *perfdata.File, t *sample.Table, s *sample.Stats) []string {
 	var out []string
 	say := func(when bool, format string, args ...any) {
 		if when {
@@ -51,11 +82,21 @@ func sampleWarnings(f *perfdata.File, s *sample.Stats) []string {
 	say(s.NoThread > 0, "%d samples (%.1f%%) do not say thread or CPU, or a CPU that the machine does not have, and are left out", s.NoThread, part(s.NoThread))
 	say(s.Damaged > 0, "%d samples are damaged and left out", s.Damaged)
 	say(s.Others != "", "samples of other processes are left out (%.1f%%): %s; --pid chooses another", part(s.Elsewhere), s.Others)
-	say(s.Disagree > 0, "on %d pages the physical addresses and the processor do not agree which node they are on: memory was migrated meanwhile, or the recording is of another machine than its header", s.Disagree)
+	say(s.Disagree > 0, "on %d pages the physical addresses, the kernel and the processor do not agree which node they are on: memory was migrated meanwhile, or the recording is of another machine than its header", s.Disagree)
+	say(s.Moved > 0, "%d pages were on several nodes, one after the other: accesses count by where the page was then", s.Moved)
+	say(s.Faults && !s.Physical, "the home of a page is taken to be where it was first touched: the recording has no physical addresses, which tell of pages that NUMA balancing moved; record as administrator, or with kernel.perf_event_paranoid=1")
+	say(s.Faults && userOnly(f), "pages that the kernel touched first on the program's behalf (a file read into a buffer) are not seen: record as administrator, or with kernel.perf_event_paranoid=1")
 	say(s.Faults, "page faults are samples of who touches a page first, and with NUMA balancing again and again; they tell no loads from stores, and nothing of caches or latency")
 	for kind, n := range f.Unknown {
 		say(true, "%d records of type %d, which this version does not know, were left out", n, kind)
 	}
-	say(true, "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
+	say(s.NoLog != "", "%s", s.NoLog)
+	say(!t.Logged(), "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
+	say(s.LogLost > 0, "the runtime's log ran full: %s that came after it are not known as such", "objects and loops")
 	return out
+}
+
+// userOnly is whether all events leave out what the kernel does.
+func userOnly(f *perfdata.File) bool {
+	return !slices.ContainsFunc(f.Events, func(e perfdata.Event) bool { return !e.Attr.UserOnly() })
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const counted = `numaopt-lab-counts 1
@@ -15,6 +17,7 @@ cell 0 0 10 0 0 10
 cell 0 1 0 0 0 30
 cell 1 0 20 0 0 0
 cell 1 1 0 5 5 40
+page 7f10 1 2 3 4
 end
 `
 
@@ -26,6 +29,7 @@ func TestReadCounts(t *testing.T) {
 		{"empty", "", "not a file"},
 		{"plugin's complaint", "numaopt-lab-counts 1\nerror no probe\nend\n", "lab.so: no probe"},
 		{"bad number", "numaopt-lab-counts 1\nopened x\nend\n", "expected integer"},
+		{"page without counts", "numaopt-lab-counts 1\npage 7f10\nend\n", "a page has 0 counts"},
 		{"unknown line", "numaopt-lab-counts 1\nwhat 1\nend\n", "unknown line"},
 	} {
 		path := filepath.Join(t.TempDir(), "counts")
@@ -63,6 +67,9 @@ func TestCount(t *testing.T) {
 	}
 	if *r.Imbalance != 70.0/40 {
 		t.Errorf("imbalance %v", *r.Imbalance)
+	}
+	if d := cmp.Diff([]Page{{0x7f10, [][]uint64{{1, 2}, {3, 4}}}}, r.Pages); d != "" {
+		t.Error(d)
 	}
 	var none RunResult
 	none.count(&counts{}, 2, 1)

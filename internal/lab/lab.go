@@ -62,6 +62,8 @@ type Options struct {
 	Balancing bool   // the kernel's NUMA balancing
 	Memory    units.Bytes
 	SelfTest  bool // the four self-tests in the place of Command
+	Once      bool // of the runs, only the first
+	Pages     bool // count by virtual page, too
 
 	Stdin          io.Reader // nil is /dev/null
 	Stdout, Stderr io.Writer // get the output of the last run
@@ -133,7 +135,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	g := &guest{
 		dir: dir, plugin: filepath.Join(opt.Lib, "lab.so"), kernel: kernel, nodes: nodes, cpus: cpus,
 		bootSilence: bootSilence, runSilence: cmp.Or(opt.silence, runSilence),
-		memory: opt.Memory, caches: opt.Caches, only: len(opt.Only) > 0, thp: opt.THP, balance: opt.Balancing,
+		memory: opt.Memory, caches: opt.Caches, only: len(opt.Only) > 0, pages: opt.Pages, thp: opt.THP, balance: opt.Balancing,
 	}
 	j, err := newJob(opt, g)
 	if err != nil {

@@ -44,6 +44,7 @@ type guest struct {
 	memory  units.Bytes
 	caches  topo.CacheModel
 	only    bool
+	pages   bool
 	thp     string // never, always, madvise
 	balance bool
 
@@ -91,12 +92,9 @@ func (g *guest) args() []string {
 }
 
 func (g *guest) pluginArg() string {
-	only := 0
-	if g.only {
-		only = 1
-	}
-	return fmt.Sprintf("%s,nodes=%d,cpus=%d,node-bytes=%d,l1=%s,l2=%s,llc=%s,only=%d,out=%s", comma(g.plugin), g.nodes, g.cpus,
-		g.nodeBytes(), cacheArg(g.caches.L1), cacheArg(g.caches.L2), cacheArg(g.caches.LLC), only, comma(g.countsPrefix()))
+	bit := map[bool]int{true: 1}
+	return fmt.Sprintf("%s,nodes=%d,cpus=%d,node-bytes=%d,l1=%s,l2=%s,llc=%s,only=%d,pages=%d,out=%s", comma(g.plugin), g.nodes, g.cpus,
+		g.nodeBytes(), cacheArg(g.caches.L1), cacheArg(g.caches.L2), cacheArg(g.caches.LLC), bit[g.only], bit[g.pages], comma(g.countsPrefix()))
 }
 
 func cacheArg(c topo.Cache) string { return fmt.Sprintf("%d:%d", c.Bytes, c.Ways) }

@@ -53,6 +53,8 @@ type RunResult struct {
 	Imbalance *float64 `json:"controller_imbalance"`
 	Windows   uint64   `json:"windows"` // how often counting began
 
+	Pages []Page `json:"-"` // with Options.Pages, in no order
+
 	Status      int      `json:"status"` // 128 + signal where it was killed
 	Seconds     float64  `json:"seconds"`
 	OOMKills    int      `json:"oom_kills"`
@@ -79,7 +81,7 @@ type Object struct {
 
 // count fills in what the plugin counted.
 func (r *RunResult) count(c *counts, nodes, cpus int) {
-	r.Windows, r.Loads, r.Stores, r.Unknown = c.opened, c.loads, c.stores, c.unknown
+	r.Windows, r.Loads, r.Stores, r.Unknown, r.Pages = c.opened, c.loads, c.stores, c.unknown, c.pages
 	r.Matrix, r.AccessMatrix = square(nodes), square(nodes)
 	home := make([]uint64, nodes)
 	var local, localDRAM uint64

@@ -91,7 +91,11 @@ func newJob(opt Options, g *guest) (*job, error) {
 	if j.stdin, err = stageStdin(opt.Stdin, g.dir); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"default", "interleave"} {
+	plain := []string{"default", "interleave"}
+	if opt.Once {
+		plain = plain[:1]
+	}
+	for _, name := range plain {
 		r, err := plainRun(name, p, opt, g)
 		if err != nil {
 			return nil, err

@@ -136,6 +136,65 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestSparse reads files that are large and hollow: a terabyte of which nothing but the
+// header is there, and one whose header says that all of it is records.
+func TestSparse(t *testing.T) {
+	w, want := writer(layouts[0].events, pt.Variable{}, 10)
+	head := w.File()
+	head = head[:binary.LittleEndian.Uint64(head[40:])]
+	hollow := func(name string, begin []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, begin, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, 1<<40); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	all := bytes.Clone(head)
+	binary.LittleEndian.PutUint64(all[48:], 1<<40-uint64(len(head)))
+	for name, begin := range map[string][]byte{"zeros": nil, "header": head[:104], "records": all} {
+		if f, err := perfdata.Open(hollow(name, begin)); err == nil {
+			f.Close()
+			t.Errorf("%s: was read", name)
+		}
+	}
+	f, err := perfdata.Open(hollow("behind", w.File())) // what is behind a whole file is of no interest
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if d := cmp.Diff(want, read(t, f, 1), ignore); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestForeignDamaged cuts and changes a file of the other byte order: an error, or no more samples
+// than there were.
+func TestForeignDamaged(t *testing.T) {
+	w := &pt.Writer{Foreign: true, Events: layouts[0].events}
+	want := samples(50, w.Events)
+	w.Add(pt.Variable{}, want...)
+	whole := w.File()
+	if f, err := perfdata.Parse("foreign", whole); err != nil || len(read(t, f, 1)) != len(want) {
+		t.Fatalf("as it was: %v", err)
+	}
+	for n := 0; n < len(whole); n += 1 + n/20 {
+		b := bytes.Clone(whole)
+		b[n] ^= 0xff
+		for _, data := range [][]byte{b, whole[:n]} {
+			f, err := perfdata.Parse("foreign", data)
+			if err != nil {
+				continue
+			}
+			if got := len(read(t, f, 1)); got > len(want) {
+				t.Fatalf("byte %d: %d samples of %d", n, got, len(want))
+			}
+		}
+	}
+}
+
 // TestDamagedSamples counts samples that are shorter than their fields.
 func TestDamagedSamples(t *testing.T) {
 	w, _ := writer(layouts[0].events, pt.Variable{}, 10)

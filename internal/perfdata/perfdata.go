@@ -84,6 +84,9 @@ type File struct {
 	timeAt   int // of the time, from the end of such a record; 0 if none
 	spe      bool
 	timeConv TimeConv
+
+	listedSide []Side // of a Listed file
+	listed     []Sample
 }
 
 // stream is a run of whole records.
@@ -91,6 +94,7 @@ type stream struct {
 	data   []byte
 	packed bool     // has compressed records
 	pieces []uint64 // where pieces begin, for a plain one
+	side   []uint64 // where the records are that Side reads, likewise
 }
 
 var (

@@ -60,6 +60,11 @@ type Aux struct {
 // Side calls visit with every record that is no sample and that a reader of
 // samples needs, in the order of the file, which is not that of time.
 func (f *File) Side(visit func(Side) error) error {
+	for _, s := range f.listedSide {
+		if err := visit(s); err != nil {
+			return err
+		}
+	}
 	for i := range f.streams {
 		if err := f.others(&f.streams[i], func(r *record) error {
 			if r.kind == recSample {
@@ -79,6 +84,15 @@ func (f *File) Side(visit func(Side) error) error {
 		}
 	}
 	return nil
+}
+
+// isSide is whether side reads records of a kind.
+func isSide(kind uint32) bool {
+	switch kind {
+	case recMmap, recMmap2, recComm, recFork, recExit, recLost, recLostSamples, recThrottle, recUnthrottle, recAux:
+		return true
+	}
+	return false
 }
 
 // side reads one record; nil for a kind that is not asked for, or too short.

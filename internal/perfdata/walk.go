@@ -97,6 +97,9 @@ func (f *File) index() error {
 				return err
 			}
 			s.packed = s.packed || r.kind == recCompressed || r.kind == recCompressed2
+			if isSide(r.kind) {
+				s.side = append(s.side, uint64(at))
+			}
 			b = rest
 		}
 	}
@@ -118,26 +121,20 @@ func (f *File) meet(r *record) error {
 	return nil
 }
 
-// others calls visit with every record of s that is no sample, in order, and perhaps
-// with samples.
+// others calls visit with every record of s that Side reads, in order, and perhaps with
+// others.
 func (f *File) others(s *stream, visit func(*record) error) error {
 	if s.packed {
 		return f.unpacked(s.data, visit)
 	}
-	b := s.data
-	for len(b) >= headBytes {
-		if kind, _, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
-			b = b[n:]
-			continue
-		}
-		r, rest, err := f.next(b)
+	for _, at := range s.side {
+		r, _, err := f.next(s.data[at:])
 		if err != nil {
-			return nil // the index ended here too
+			return err
 		}
 		if err := visit(&r); err != nil {
 			return err
 		}
-		b = rest
 	}
 	return nil
 }
@@ -238,6 +235,15 @@ func (p *payload) Read(to []byte) (int, error) {
 // samples of the pieces that this processor took, each once, in no order; a Sample
 // is the visitor's for the time of the call only. An error of a visitor ends it.
 func (f *File) Samples(workers int, visitor func(worker int) func(*Sample) error) error {
+	if f.listed != nil {
+		visit := visitor(0)
+		for i := range f.listed {
+			if err := visit(&f.listed[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}

@@ -42,7 +42,12 @@ func (m *Machine) Model() string {
 
 // MaxRate is the kernel's limit of samples a second and CPU; 0 if not known.
 func (m *Machine) MaxRate() uint64 {
-	n, _ := strconv.ParseUint(m.text("proc/sys/kernel/perf_event_max_sample_rate"), 10, 64)
+	return m.number("proc/sys/kernel/perf_event_max_sample_rate")
+}
+
+// number is that in a file; 0 if there is none.
+func (m *Machine) number(file string) uint64 {
+	n, _ := strconv.ParseUint(m.text(file), 10, 64)
 	return n
 }
 

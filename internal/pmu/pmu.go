@@ -82,6 +82,8 @@ type Recipe struct {
 	// SystemWide is that the processor's events follow no process: everything is
 	// recorded and what is not of the program dropped when it is read.
 	SystemWide bool
+	// UserOnly is that the kernel leaves its own accesses out.
+	UserOnly bool
 	// KernelToo is that the processor cannot leave the kernel's accesses out.
 	KernelToo bool
 	Notes     []string // for the user, one sentence each
@@ -100,10 +102,20 @@ func Choose(m *Machine, opt Options) (*Recipe, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.UserOnly = !opt.Kernel && !r.KernelToo
 		r.rate(m, opt)
 		return r, nil
 	}
 	return nil, fmt.Errorf("%w (%s): %s", ErrNone, m.Model(), m.why())
+}
+
+const software = "software"
+
+// Faults is the recipe for page faults, which every machine has.
+func Faults() *Recipe {
+	return &Recipe{Kind: "page faults", Period: 1, UserOnly: true,
+		Events: []Event{{Device: software, Name: "page-faults", Role: Both, Config: 2 /* PERF_COUNT_SW_PAGE_FAULTS */, From: "linux/perf_event.h"}},
+		Select: []string{"-e", "page-faults:u", "-c", "1"}}
 }
 
 // rate settles period or frequency and adds them to the arguments.
@@ -123,6 +135,11 @@ func (r *Recipe) rate(m *Machine, opt Options) {
 	if r.Kind == ibs && r.Period%16 != 0 {
 		r.Period = max(16, r.Period&^15)
 		r.Notes = append(r.Notes, fmt.Sprintf("IBS counts in steps of 16: a sample every %d", r.Period))
+	}
+	// The kernel refuses less (drivers/perf/arm_spe_pmu.c, event_init).
+	if least := m.number(devices + "/arm_spe_0/caps/min_interval"); r.Kind == spe && r.Period < least {
+		r.Notes = append(r.Notes, fmt.Sprintf("SPE takes a sample every %d operations at most: not every %d", least, r.Period))
+		r.Period = least
 	}
 	r.Select = append(r.Select, "-c", strconv.FormatUint(r.Period, 10))
 }

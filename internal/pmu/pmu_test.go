@@ -14,6 +14,12 @@ import (
 // machine is the machine of a tree in testdata.
 func machine(t *testing.T, name string) *Machine {
 	t.Helper()
+	return Read(os.DirFS(tree(t, name)))
+}
+
+// tree unpacks one of testdata and returns where it is.
+func tree(t *testing.T, name string) string {
+	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +34,7 @@ func machine(t *testing.T, name string) *Machine {
 			t.Fatal(err)
 		}
 	}
-	return Read(os.DirFS(root))
+	return root
 }
 
 // TestRecipes holds events and arguments for machines of all kinds. Each encoding
@@ -40,13 +46,13 @@ func TestRecipes(t *testing.T) {
 		opt     Options
 		want    Recipe
 	}{
-		{"skylake-sp", Options{}, Recipe{Kind: pebs, Period: pebsPeriod,
+		{"skylake-sp", Options{}, Recipe{Kind: pebs, Period: pebsPeriod, UserOnly: true,
 			Events: []Event{
 				{Device: "cpu", Name: "mem-loads", Role: Loads, Config: 0x1cd, Config1: 3, From: "libpfm4 skx"},
 				{Device: "cpu", Name: "mem-stores", Role: Stores, Config: 0x82d0, From: "libpfm4 skx"},
 			},
 			Select: words("-e cpu/config=0x1cd,config1=0x3,name=mem-loads/Pu -e cpu/config=0x82d0,name=mem-stores/Pu -c 20011")}},
-		{"sapphire-rapids", Options{Latency: 30, Frequency: 4000}, Recipe{Kind: pebs, Frequency: 4000,
+		{"sapphire-rapids", Options{Latency: 30, Frequency: 4000}, Recipe{Kind: pebs, Frequency: 4000, UserOnly: true,
 			Events: []Event{
 				{Device: "cpu", Name: "mem-loads-aux", Role: Auxiliary, Config: 0x8203, From: "sysfs"},
 				{Device: "cpu", Name: "mem-loads", Role: Loads, Config: 0x1cd, Config1: 30, From: "libpfm4 spr"},
@@ -64,7 +70,7 @@ func TestRecipes(t *testing.T) {
 			Select: words("-e cpu_atom/config=0x5d0,config1=0x3,name=cpu_atom-mem-loads/P -e cpu_atom/config=0x6d0,name=cpu_atom-mem-stores/P" +
 				" -e {cpu_core/config=0x8203,name=cpu_core-mem-loads-aux/,cpu_core/config=0x1cd,config1=0x3,name=cpu_core-mem-loads/}:P" +
 				" -e cpu_core/config=0x2cd,name=cpu_core-mem-stores/P -c 1000")}},
-		{"nehalem", Options{}, Recipe{Kind: pebs, Period: pebsPeriod,
+		{"nehalem", Options{}, Recipe{Kind: pebs, Period: pebsPeriod, UserOnly: true,
 			Events: []Event{{Device: "cpu", Name: "mem-loads", Role: Loads, Config: 0x100b, Config1: 3, From: "libpfm4 nhm"}},
 			Select: words("-e cpu/config=0x100b,config1=0x3,name=mem-loads/Pu -c 20011")}},
 		{"zen2", Options{}, Recipe{Kind: ibs, Period: ibsPeriod, SystemWide: true, KernelToo: true,
@@ -73,10 +79,10 @@ func TestRecipes(t *testing.T) {
 		{"zen4", Options{Period: 100000}, Recipe{Kind: ibs, Period: 100000, KernelToo: true,
 			Events: []Event{{Device: "ibs_op", Name: "ibs_op", Role: Both, Config: 1 << 19, From: "sysfs"}},
 			Select: words("-e ibs_op/config=0x80000,name=ibs_op/ -c 100000")}},
-		{"zen5", Options{Latency: 256, Period: 1001}, Recipe{Kind: ibs, Period: 992,
+		{"zen5", Options{Latency: 256, Period: 1001}, Recipe{Kind: ibs, Period: 992, UserOnly: true,
 			Events: []Event{{Device: "ibs_op", Name: "ibs_op", Role: Both, Config: 1<<19 | 1<<16, Config1: 256, Config2: 1, From: "sysfs"}},
 			Select: words("-e ibs_op/config=0x90000,config1=0x100,config2=0x1,name=ibs_op/u -c 992")}},
-		{"graviton3", Options{Latency: 20}, Recipe{Kind: spe, Period: spePeriod,
+		{"graviton3", Options{Latency: 20}, Recipe{Kind: spe, Period: spePeriod, UserOnly: true,
 			Events: []Event{{Device: "arm_spe_0", Name: "arm_spe_0", Role: Both, Config: 1 | 1<<16 | 1<<33 | 1<<34, Config2: 20, From: "sysfs"}},
 			Select: words("-e arm_spe_0/config=0x600010001,config2=0x14,name=arm_spe_0/u -c 4096")}},
 	} {
@@ -133,6 +139,7 @@ func TestNotes(t *testing.T) {
 		{"skylake-sp", Options{Frequency: 200000}, "over the kernel's limit: 100000"},
 		{"zen2", Options{}, "before Linux 6.2"},
 		{"zen4", Options{}, "cannot leave the kernel out"},
+		{"graviton3", Options{Period: 100}, "every 256 operations at most: not every 100"},
 		{"zen5", Options{Period: 1001}, "steps of 16: a sample every 992"},
 	} {
 		r, err := Choose(machine(t, c.machine), c.opt)

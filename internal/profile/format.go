@@ -13,7 +13,7 @@ import (
 //	8                length h of the header section
 //	8                length c of the columns section
 //	h                header: zstd of the JSON of Profile, without its tables
-//	c                columns: zstd of the columns below
+//	c                columns: zstd of the columns below, in any number of frames
 //	32               SHA-256 of everything before it
 //
 // Columns are, for each of the tables Pages, Rows, Latencies and Lines, a count of its

@@ -68,6 +68,32 @@ type Run struct {
 	// the most accesses, OtherAccesses is what the others made.
 	Processes     int    `json:"processes"`
 	OtherAccesses uint64 `json:"other_accesses,omitempty"`
+	// Recording is how samples were taken; nil where accesses were counted.
+	Recording *Recording `json:"recording,omitempty"`
+}
+
+// Recording is how a profile of samples was taken, as far as that is known.
+type Recording struct {
+	Recorder string   `json:"recorder,omitempty"` // "perf 6.1.187"
+	Kind     string   `json:"kind,omitempty"`     // "Intel PEBS"
+	Events   []string `json:"events,omitempty"`
+	// WishedPeriod or WishedFrequency (samples a second and CPU) is what was asked
+	// for; Run.Period is the mean of what came.
+	WishedPeriod    uint64 `json:"wished_period,omitempty"`
+	WishedFrequency uint64 `json:"wished_frequency,omitempty"`
+	// PID is the process that was attached to; 0 is a program that was started.
+	PID        int  `json:"pid,omitempty"`
+	SystemWide bool `json:"system_wide,omitempty"`
+	// Samples were read, Used are in the table; Lost found no room in the kernel's
+	// buffer, and Throttled counts how often the kernel stopped sampling.
+	Samples   uint64 `json:"samples"`
+	Used      uint64 `json:"used"`
+	Lost      uint64 `json:"lost,omitempty"`
+	Throttled uint64 `json:"throttled,omitempty"`
+	// Rate is Used a second and thread.
+	Rate float64 `json:"rate,omitempty"`
+	// Notes are limits of kernel and processor that the recording was fitted to.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Site is a call stack at which objects are allocated, innermost frame first.

@@ -1,12 +1,14 @@
 package profile
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -55,36 +57,43 @@ func packHeader(p *Profile) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := newPacker(nil)
+	z, err := newPacker(1)
 	if err != nil {
 		return nil, err
 	}
 	return z.EncodeAll(text, nil), z.Close()
 }
 
+// packColumns packs each column by itself, several at a time: zstd reads one packed
+// piece after the other as one.
 func packColumns(p *Profile) ([]byte, error) {
-	var out bytes.Buffer
-	z, err := newPacker(&out)
+	columns := slices.Concat(
+		columnsOf(p.Pages, pageColumns, nil),
+		columnsOf(p.Rows, rowColumns, rowCounts),
+		columnsOf(p.Latencies, latencyColumns, latencyCounts),
+		columnsOf(p.Lines, lineColumns, lineCounts))
+	workers := runtime.GOMAXPROCS(0)
+	z, err := newPacker(workers)
 	if err != nil {
 		return nil, err
 	}
-	c := &columnWriter{w: z}
-	writeTable(c, p.Pages, pageColumns, nil)
-	writeTable(c, p.Rows, rowColumns, rowCounts)
-	writeTable(c, p.Latencies, latencyColumns, latencyCounts)
-	writeTable(c, p.Lines, lineColumns, lineCounts)
-	c.flush()
-	if c.err != nil {
-		return nil, c.err
+	packed := make([][]byte, len(columns))
+	var wait sync.WaitGroup
+	room := make(chan struct{}, workers)
+	for i, bytes := range columns {
+		room <- struct{}{}
+		wait.Go(func() {
+			packed[i] = z.EncodeAll(bytes(), nil)
+			<-room
+		})
 	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	wait.Wait()
+	return slices.Concat(packed...), z.Close()
 }
 
-func newPacker(w io.Writer) (*zstd.Encoder, error) {
-	return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+// newPacker packs as many pieces at a time as workers.
+func newPacker(workers int) (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedDefault))
 }
 
 // pageColumns and the others are the fields of a table in the order of the file, first
@@ -151,52 +160,29 @@ var lineCounts = []func(*LineUse) uint64{
 	func(l *LineUse) uint64 { return l.HITM },
 }
 
-// writeTable writes how many entries there are, and their columns.
-func writeTable[T any](c *columnWriter, list []T, signed []func(*T) int64, counts []func(*T) uint64) {
-	c.count(len(list))
+// columnsOf is how many entries there are, and their columns, each made when it is
+// called.
+func columnsOf[T any](list []T, signed []func(*T) int64, counts []func(*T) uint64) []func() []byte {
+	out := []func() []byte{func() []byte { return binary.AppendUvarint(nil, uint64(len(list))) }}
 	for _, get := range signed {
-		c.signed(len(list), func(i int) int64 { return get(&list[i]) })
+		out = append(out, func() []byte {
+			buf, last := make([]byte, 0, 2*len(list)), int64(0)
+			for i := range list {
+				v := get(&list[i])
+				buf = binary.AppendVarint(buf, v-last)
+				last = v
+			}
+			return buf
+		})
 	}
 	for _, get := range counts {
-		c.unsigned(len(list), func(i int) uint64 { return get(&list[i]) })
+		out = append(out, func() []byte {
+			buf := make([]byte, 0, 2*len(list))
+			for i := range list {
+				buf = binary.AppendUvarint(buf, get(&list[i]))
+			}
+			return buf
+		})
 	}
-}
-
-// columnWriter appends varints and remembers the first error.
-type columnWriter struct {
-	w   io.Writer
-	buf []byte
-	err error
-}
-
-func (c *columnWriter) count(n int) { c.buf = binary.AppendUvarint(c.buf, uint64(n)) }
-
-func (c *columnWriter) unsigned(n int, at func(int) uint64) {
-	for i := range n {
-		c.buf = binary.AppendUvarint(c.buf, at(i))
-		c.spill()
-	}
-}
-
-func (c *columnWriter) signed(n int, at func(int) int64) {
-	last := int64(0)
-	for i := range n {
-		v := at(i)
-		c.buf = binary.AppendVarint(c.buf, v-last)
-		last = v
-		c.spill()
-	}
-}
-
-func (c *columnWriter) spill() {
-	if len(c.buf) >= 1<<16 {
-		c.flush()
-	}
-}
-
-func (c *columnWriter) flush() {
-	if c.err == nil {
-		_, c.err = c.w.Write(c.buf)
-	}
-	c.buf = c.buf[:0]
+	return out
 }

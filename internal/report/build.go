@@ -414,7 +414,7 @@ func run(r *profile.Run) Run {
 		Bind: r.Bind, Pinned: append([]string{}, r.Pinned...),
 		Cache:  Cache{LineBytes: r.Cache.LineBytes, L1: level(r.Cache.L1), L2: level(r.Cache.L2), LLC: level(r.Cache.LLC)},
 		Period: r.Period, Plan: r.Plan, Complete: r.Complete, ExitStatus: r.ExitStatus,
-		Processes: r.Processes, OtherAccesses: r.OtherAccesses,
+		Processes: r.Processes, OtherAccesses: r.OtherAccesses, Recording: r.Recording,
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"math"
 	"strconv"
 
+	"numaopt/internal/profile"
 	"numaopt/internal/units"
 )
 
@@ -319,6 +320,8 @@ type Run struct {
 	ExitStatus    int      `json:"exit_status"`
 	Processes     int      `json:"processes"`
 	OtherAccesses uint64   `json:"other_accesses"`
+	// Recording is how samples were taken; nil where accesses were counted.
+	Recording *profile.Recording `json:"recording,omitempty"`
 }
 
 // Cache is the cache model that decides what is a DRAM access, each level as

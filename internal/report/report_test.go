@@ -56,6 +56,8 @@ func profiles() map[string]*profile.Profile {
 	killed.Run.Complete, killed.Run.ExitStatus = false, 137
 	killed.Run.Period, killed.Run.Processes, killed.Run.OtherAccesses = 10, 3, 123456789
 	killed.Warnings = []string{"the disk was full"}
+	killed.Run.Recording = &profile.Recording{Recorder: "perf 6.8.12", Kind: "Intel PEBS", Events: []string{"mem-loads"}, WishedFrequency: 4000, SystemWide: true, PID: 4711,
+		Samples: 2000, Used: 1900, Lost: 12, Throttled: 3, Rate: 97.5, Notes: []string{"200000 samples a second are over the kernel's limit: 100000"}}
 	killed.Run.Pinned = []string{"OMP_PROC_BIND=close"}
 	killed.Objects = append(killed.Objects, profile.Object{Kind: profile.Unknown, Name: "?", Site: -1, Module: -1})
 	killed.Pages = append(killed.Pages, profile.Page{Object: 1, Home: 1, Thread: -1, Region: -1, Place: -1})

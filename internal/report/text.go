@@ -126,6 +126,31 @@ func origin(r *Report) string {
 	return s
 }
 
+// recorded says how samples were taken: what came of what was wished.
+func recorded(r *profile.Recording) string {
+	how := r.Recorder
+	if r.Kind != "" {
+		how = strings.TrimPrefix(how+", "+r.Kind, ", ")
+	}
+	if how != "" {
+		how += ": "
+	}
+	s := fmt.Sprintf("%s%s of %s samples are used", how, count(r.Used), count(r.Samples))
+	if r.Rate > 0 {
+		s += fmt.Sprintf(", %.0f a second and thread", r.Rate)
+	}
+	switch {
+	case r.WishedFrequency > 0:
+		s += fmt.Sprintf(" (wished: %d a second and CPU)", r.WishedFrequency)
+	case r.WishedPeriod > 1:
+		s += fmt.Sprintf(" (wished: one in %d)", r.WishedPeriod)
+	}
+	if r.Lost > 0 || r.Throttled > 0 {
+		s += fmt.Sprintf("; %s lost, stopped by the kernel %s times", count(r.Lost), count(r.Throttled))
+	}
+	return strings.Join(append([]string{s}, r.Notes...), "; ")
+}
+
 // facts are the figures of the program as a whole, one a line.
 func (t *textWriter) facts(r *Report) {
 	t.printf("\n")
@@ -143,6 +168,9 @@ func (t *textWriter) facts(r *Report) {
 	}
 	if ci := r.RemoteDRAMCI; ci != nil {
 		line("sampled", "%s DRAM samples; 95 %% interval of the remote ones %v to %v", count(r.Quality.DRAMSamples), ci[0], ci[1])
+	}
+	if rec := r.Run.Recording; rec != nil {
+		line("recorded", "%s", recorded(rec))
 	}
 	if i := float64(r.Imbalance); !math.IsNaN(i) && r.Run.Nodes > 1 {
 		line("imbalance", "%.2f (1 is an even load of the memory controllers, %d is one node for all)", i, r.Run.Nodes)

@@ -15,6 +15,9 @@ func (r Run) Check() error {
 	if r.System != Linux && r.System != Emulated {
 		return fmt.Errorf("system %q is not linux or emulated", r.System)
 	}
+	if r.Log != "" && (r.Mode != Track || r.System != Linux) {
+		return fmt.Errorf("a log in mode %s on %s: it is for track on linux", r.Mode, r.System)
+	}
 	if len(r.Nodes) > 64 {
 		return fmt.Errorf("%d nodes are more than 64", len(r.Nodes))
 	}

@@ -18,6 +18,7 @@
 //	pinned TEXT
 //	only OFFSET PATH
 //	summary PATH
+//	log PATH                  mode track on linux: the runtime writes PATH.PID, one file for each process
 //	affine 0|1
 //	module M BUILDID|- PATH
 //	read BUILDID|- PATH       a file that the loops were judged with; see Run.Read
@@ -44,7 +45,7 @@ type Mode string
 
 // The modes.
 const (
-	Track Mode = "track" // tell the emulator of threads, loops and objects; place objects, if any
+	Track Mode = "track" // tell the emulator, or the log, of threads, loops and objects; place objects, if any
 	Apply Mode = "apply" // place objects and bind threads
 	Bind  Mode = "bind"  // bind threads only
 )
@@ -201,6 +202,9 @@ type Run struct {
 	Pinned  string
 	Only    []FuncOffset
 	Summary string // path for JSON lines; empty is text on stderr
+	// Log is the path of the files in which the runtime writes what it would tell the
+	// emulator, one for each process (plugin/wire.h of runtime-c); empty is none.
+	Log string
 	// Affine makes all loops Affine that can be, named or not.
 	Affine  bool
 	Modules []Module

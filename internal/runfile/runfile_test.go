@@ -29,6 +29,7 @@ var runs = map[string]Run{
 	"track": machine(Run{Mode: Track, System: Emulated, Modules: []Module{{"", "/home/me/app"}},
 		Objects: []Object{{ID: 0, Name: "u in bt.c", Kind: Global, Rank: -1, Count: 1, MinBytes: 800000, MaxBytes: 800000,
 			Policy: PolicyXWise, Symbol: &Symbol{0, 0x4060, 800000}}}}),
+	"log": machine(Run{Mode: Track, System: Linux, Pinned: "bind none", Log: "/tmp/a log"}),
 	"apply": machine(Run{Mode: Apply, System: Linux, PageRanges: 16382,
 		Modules: []Module{{"f62882d4138c6bc7888581b0020644e66ca71954", "/home/me/app"}, {"", "/usr/lib/libx.so.1"}},
 		Objects: []Object{
@@ -87,6 +88,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"mode", func(r *Run) { r.Mode = "go" }},
 		{"system", func(r *Run) { r.System = "" }},
+		{"for track on linux", func(r *Run) { r.Log = "/tmp/log" }},
 		{"on node 2 of 2", func(r *Run) { r.CPUs[0].Node = 2 }},
 		{"more than 64", func(r *Run) { r.Nodes = make([]int, 65) }},
 		{"kind", func(r *Run) { r.Objects[0].Kind = "stack" }},

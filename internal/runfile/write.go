@@ -78,6 +78,9 @@ func writeHead(b *bufio.Writer, r Run) {
 	if r.Summary != "" {
 		fmt.Fprintf(b, "summary %s\n", line(r.Summary))
 	}
+	if r.Log != "" {
+		fmt.Fprintf(b, "log %s\n", line(r.Log))
+	}
 }
 
 // writeObject writes one object and the lines that belong to it.

@@ -2,7 +2,6 @@ package sample
 
 import (
 	"cmp"
-	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -36,6 +35,7 @@ func (h how) level() profile.Level { return profile.Level(h >> 16 & 3) }
 func (h how) op() profile.Op       { return profile.Op(h >> 18 & 1) }
 func (h how) remote() bool         { return h>>19&1 != 0 }
 func (h how) said() bool           { return h>>20&1 != 0 }
+func (h how) fault() bool          { return h>>21&1 != 0 }
 func (h how) home() int            { return int(h>>24) - 1 } // -1 is not known
 
 func newHow(cpu uint32, level profile.Level, op profile.Op, remote, said, fault bool, home int) how {
@@ -79,35 +79,6 @@ func order(a, b *cell) int {
 		return cmp.Compare(a.region, b.region)
 	}
 	return cmp.Or(cmp.Compare(a.how, b.how), cmp.Compare(a.late, b.late))
-}
-
-// sorted is the cells in order. What is sorted are their pages and threads, a quarter
-// of a cell; these decide nearly always.
-func sorted(all []cell) []cell {
-	const numberBits = 45 // of the address's 57
-	type ref struct {
-		page    uint64
-		tid, at uint32
-	}
-	refs := make([]ref, len(all))
-	for i := range all {
-		c := &all[i]
-		refs[i] = ref{uint64(c.object)<<numberBits | c.number&(1<<numberBits-1), c.tid, uint32(i)}
-	}
-	slices.SortFunc(refs, func(a, b ref) int {
-		switch {
-		case a.page != b.page:
-			return cmp.Compare(a.page, b.page)
-		case a.tid != b.tid:
-			return cmp.Compare(a.tid, b.tid)
-		}
-		return order(&all[a.at], &all[b.at])
-	})
-	out := make([]cell, len(all))
-	for i, r := range refs {
-		out[i] = all[r.at]
-	}
-	return out
 }
 
 func (c *cell) hash() uint64 {
@@ -174,27 +145,41 @@ func (t *cells) add(c *cell, at, mask uint64) {
 
 func (t *cells) grow() {
 	old := t.places
-	t.places = make([]cell, max(1<<14, 4*len(old)))
-	t.used = 0
+	t.places, t.used = newCells(larger(len(old))), 0
 	mask := uint64(len(t.places) - 1)
 	for i := range old {
 		if old[i].samples != 0 {
 			t.add(&old[i], old[i].hash()&mask, mask)
 		}
 	}
+	freeCells(old)
 }
 
-// all is the cells of a process, in no order; the table is gone after it.
-func (t *cells) all(pid uint32) []cell {
+// all is the cells of a process in order, see order, their regions numbered as settled
+// says; the table is gone after it.
+func (t *cells) all(pid uint32, settled func(arena.Region) arena.Region) []cell {
 	if t.n > 0 {
 		t.flush()
 	}
-	out := t.places[:0]
+	mine := t.places[:0]
 	for i := range t.places {
 		if c := &t.places[i]; c.samples != 0 && c.pid == pid {
-			out = append(out, *c)
+			mine = append(mine, *c)
+			last := &mine[len(mine)-1]
+			last.region = settled(last.region)
 		}
 	}
+	out := sorted(mine)
+	freeCells(t.places)
 	t.places = nil
 	return out
+}
+
+// larger is the next size of a table: small ones are copied seldom, and large ones do
+// not waste much.
+func larger(n int) int {
+	if n < 1<<20 {
+		return max(1<<14, 4*n)
+	}
+	return 2 * n
 }

@@ -18,12 +18,12 @@ var (
 )
 
 // mappingName is how a person recognises a mapping without a file.
-func mappingName(m *perfdata.Mmap, n int) string {
+func mappingName(m *perfdata.Mmap, bytes uint64, n int) string {
 	switch {
 	case isFile(m.Name):
 		return "mapping of " + filepath.Base(m.Name)
 	case m.Name == anonymous || m.Name == "":
-		return fmt.Sprintf("anonymous mapping #%d (%s)", n, units.Bytes(m.Len))
+		return fmt.Sprintf("anonymous mapping #%d (%s)", n, units.Bytes(bytes))
 	}
 	return m.Name
 }

@@ -184,9 +184,9 @@ func cache(d perfdata.DataSrc, remote bool) profile.Served {
 	return profile.ServedL3
 }
 
-// histograms is what the workers counted of t's process, and of its late cells; regions
+// histograms is what the workers counted of t's process, and of its late cells; settled
 // are the new numbers of the workers'.
-func (t *Table) histograms(workers []*worker, regions map[arena.Region]arena.Region) []latencyCell {
+func (t *Table) histograms(workers []*worker, settled func(arena.Region) arena.Region) []latencyCell {
 	if !t.r.stats.Latencies {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (t *Table) histograms(workers []*worker, regions map[arena.Region]arena.Reg
 			if c.samples == 0 || int(c.pid) != t.PID {
 				continue
 			}
-			c.region = regions[c.region]
+			c.region = settled(c.region)
 			sum.add(&c)
 		}
 		w.latencies.places = nil

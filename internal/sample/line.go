@@ -248,9 +248,9 @@ func (l *sharedLine) join(p party) {
 }
 
 // sharedLines is the lines of t's process that several nodes share, by object and
-// address; of more than a worker holds those with the most samples. regions are the new
+// address; of more than a worker holds those with the most samples. settled gives the new
 // numbers of the workers'.
-func (t *Table) sharedLines(workers []*worker, regions map[arena.Region]arena.Region) []*sharedLine {
+func (t *Table) sharedLines(workers []*worker, settled func(arena.Region) arena.Region) []*sharedLine {
 	known := map[lineKey]*sharedLine{}
 	var list []*sharedLine
 	for _, w := range workers {
@@ -266,7 +266,7 @@ func (t *Table) sharedLines(workers []*worker, regions map[arena.Region]arena.Re
 			}
 			s.far = s.far || l.far
 			for _, p := range l.parties[:l.n] {
-				p.region = regions[p.region]
+				p.region = settled(p.region)
 				s.join(p)
 			}
 		}

@@ -32,6 +32,7 @@ package sample
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -44,9 +45,12 @@ import (
 type Options struct {
 	Machine topo.Topology
 	PID     int  // 0: the process with the most samples
+	Parent  int  // not 0: only of processes that descend from this one
 	Kernel  bool // count accesses by the kernel, too
 	Workers int  // 0: as many as there are processors
 	Symbols *symbol.Table
+	// Log is the name of the runtime's logs without their process ids; "" is none.
+	Log string
 }
 
 // Stats says where samples went.
@@ -66,7 +70,11 @@ type Stats struct {
 	Physical    bool   // some have a physical address
 	Faults      bool   // some are page faults
 	Others      string // the busiest of the other processes
-	Disagree    uint64 // pages where physical address and processor disagree on the node
+	Disagree    uint64 // pages where physical address, kernel and processor disagree on the node
+	Own         uint64 // made by numaopt's runtime
+	LogLost     uint64 // records that found no room in the runtime's log
+	NoLog       string // why a log was not read
+	Moved       uint64 // pages that were on several nodes, one after the other
 	First, Last uint64 // ns by the file's clock
 }
 
@@ -125,6 +133,7 @@ type reader struct {
 	nodeOf []topo.NodeID // by CPU
 	roles  []role        // by event
 	born   map[thread]uint64
+	kept   func(pid uint32) bool // by Options.Parent
 	places *places
 
 	partsLock sync.Mutex
@@ -145,12 +154,12 @@ type thread struct{ pid, tid uint32 }
 // side collects what is no sample.
 func (r *reader) side() error {
 	r.spaces, r.names, r.born = map[uint32]*space{}, map[uint32]string{}, map[thread]uint64{}
-	maps := map[uint32][]*perfdata.Mmap{}
+	mapped := map[uint32][]*perfdata.Mmap{}
 	children := map[uint32]uint32{}
 	if err := r.f.Side(func(s perfdata.Side) error {
 		switch s := s.(type) {
 		case *perfdata.Mmap:
-			maps[s.PID] = append(maps[s.PID], s)
+			mapped[s.PID] = append(mapped[s.PID], s)
 		case *perfdata.Comm:
 			if s.PID == s.TID {
 				r.names[s.PID] = s.Name
@@ -178,11 +187,19 @@ func (r *reader) side() error {
 	}); err != nil {
 		return err
 	}
+	r.kept = descend(r.opt.Parent, children)
 	for pid := range children {
-		maps[pid] = append(inherited(pid, maps, children), maps[pid]...)
+		mapped[pid] = append(inherited(pid, mapped, children), mapped[pid]...)
 	}
-	for pid, m := range maps {
-		r.spaces[pid] = newSpace(m)
+	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)))
+	if err != nil {
+		return err
+	}
+	for _, pid := range slices.Sorted(maps.Keys(mapped)) {
+		s := newSpace(mapped[pid], histories[pid])
+		if r.spaces[pid] = s; s.log != nil {
+			s.firstLoop = r.places.logged(pid, s)
+		}
 	}
 	for i, n := range r.opt.Machine.Nodes {
 		for _, c := range n.CPUs {
@@ -210,6 +227,23 @@ func inherited(pid uint32, maps map[uint32][]*perfdata.Mmap, children map[uint32
 		pid = parent
 	}
 	return out
+}
+
+// descend says which processes descend from parent; all do from 0.
+func descend(parent int, parents map[uint32]uint32) func(uint32) bool {
+	return func(pid uint32) bool {
+		for depth := 0; parent != 0 && depth < 64; depth++ {
+			next, ok := parents[pid]
+			if !ok || next == pid {
+				return false
+			}
+			if next == uint32(parent) {
+				return true
+			}
+			pid = next
+		}
+		return parent == 0
+	}
 }
 
 const (
@@ -245,6 +279,9 @@ func (r *reader) merge(workers []*worker) (*Table, *Stats, error) {
 	r.sum(workers, pid)
 	t := newTable(r, pid, workers)
 	r.stats.Damaged = r.f.Damaged
+	if r.stats.Samples == 0 {
+		return nil, &r.stats, fmt.Errorf("%s: there are no samples in it: nothing that its events count happened while it was recorded", r.f.Path)
+	}
 	if r.stats.Used == 0 {
 		return nil, &r.stats, fmt.Errorf("%s: no sample of %d can be used: %s", r.f.Path, r.stats.Samples, r.stats.why())
 	}
@@ -269,9 +306,6 @@ func (s *Stats) why() string {
 	}) int {
 		return cmp.Compare(a.n, b.n)
 	})
-	if most.n == 0 {
-		return "there are none"
-	}
 	return most.text
 }
 
@@ -280,7 +314,9 @@ func (r *reader) choose(workers []*worker) (uint32, error) {
 	counts := map[uint32]uint64{}
 	for _, w := range workers {
 		for pid, n := range w.used {
-			counts[pid] += *n
+			if r.kept(pid) {
+				counts[pid] += *n
+			}
 		}
 	}
 	pids := make([]uint32, 0, len(counts))
@@ -332,6 +368,7 @@ func (r *reader) sum(workers []*worker, pid uint32) {
 		s.Kernel += w.stats.Kernel
 		s.NoAddress += w.stats.NoAddress
 		s.NoThread += w.stats.NoThread
+		s.Own += w.stats.Own
 		s.Latencies = s.Latencies || w.stats.Latencies
 		s.Physical = s.Physical || w.stats.Physical
 		s.Faults = s.Faults || w.stats.Faults

@@ -160,10 +160,45 @@ func TestPhysical(t *testing.T) {
 	}
 }
 
+// TestMoved holds that a page which was on two nodes is a page of each, with the
+// accesses that were made then: the fault that moved it is of the first, as is the first
+// touch, which is in no count.
+func TestMoved(t *testing.T) {
+	w := &pt.Writer{Events: faultEvents("minor-faults", 5, pt.PhysAddr)}
+	w.Features = map[int][]byte{22: w.U64(nil, 1, 128<<20, 2, 0, 64, 64, 1, 1, 64, 64, 2)}
+	w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
+	fault := func(tid, cpu uint32, time, phys uint64) perfdata.Sample {
+		return perfdata.Sample{Mode: 2, PID: 100, TID: tid, CPU: cpu, Time: time, Addr: heapA, Phys: phys, IP: 0x401000}
+	}
+	kernel := fault(100, 0, 9, 130<<20)
+	kernel.Mode = 1
+	w.Add(pt.Variable{}, fault(101, 3, 50, 0), fault(100, 1, 60, 1<<20), kernel, fault(100, 0, 10, 130<<20),
+		fault(101, 2, 20, 130<<20), fault(101, 2, 30, 1<<20), fault(101, 3, 40, 1<<20))
+	table, stats := read(t, w, Options{})
+	var pages []arena.Page
+	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
+	want := []arena.Page{
+		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 0, Module: -1, Serial: true},
+		{Number: heapA >> 12, Object: 1, Home: 0, Thread: -1, Module: -1},
+	}
+	if d := cmp.Diff(want, pages); d != "" || stats.Moved != 1 || stats.Kernel != 0 {
+		t.Errorf("%d moved, %d of the kernel's left out; pages (-want +got):\n%s", stats.Moved, stats.Kernel, d)
+	}
+	counts := map[int]uint64{}
+	table.EachBlock(func(b *arena.Block) { counts[b.Page] += b.Count[profile.DRAM][profile.Load] }) //nolint:errcheck // memory
+	if d := cmp.Diff(map[int]uint64{1: 3, 2: 3}, counts); d != "" {
+		t.Errorf("accesses by page (-want +got):\n%s", d)
+	}
+}
+
+func faultEvents(name string, config, fields uint64) []pt.Event {
+	return []pt.Event{{Name: name, Attr: perfdata.Attr{Type: 1, Config: config, Period: 1, ReadFormat: 4,
+		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU | fields, Flags: pt.SampleIDAll}, IDs: []uint64{1}}}
+}
+
 // TestFaults takes the first fault of a page for its first touch and home.
 func TestFaults(t *testing.T) {
-	w := &pt.Writer{Events: []pt.Event{{Name: "page-faults:u", Attr: perfdata.Attr{Type: 1, Config: 2, Period: 1, ReadFormat: 4,
-		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU, Flags: pt.SampleIDAll}, IDs: []uint64{1}}}}
+	w := &pt.Writer{Events: faultEvents("page-faults:u", 2, 0)}
 	w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
 	fault := func(tid, cpu uint32, time, addr uint64) perfdata.Sample {
 		return perfdata.Sample{Mode: 2, PID: 100, TID: tid, CPU: cpu, Time: time, Addr: addr, IP: 0x401000}
@@ -250,6 +285,10 @@ func TestRefused(t *testing.T) {
 	plain.Add(pt.Variable{}, at(100, 0, 1, 0, hitL1, 0))
 	noCPU := &pt.Writer{Events: events(kind &^ pt.CPU)}
 	noCPU.Add(pt.Variable{}, at(100, 0, 1, heapA, hitL1, 0))
+	noThread := &pt.Writer{Events: events(kind &^ pt.TID)}
+	noThread.Add(pt.Variable{}, at(100, 0, 1, heapA, hitL1, 0))
+	unknown := recording()
+	unknown.Add(pt.Variable{}, at(100, 99, 1, heapA, hitL1, 0))
 	empty := recording()
 	kernel := recording()
 	kernel.Add(pt.Variable{}, perfdata.Sample{Mode: 1, PID: 100, TID: 100, Addr: heapA, Period: 1})
@@ -263,7 +302,9 @@ func TestRefused(t *testing.T) {
 	}{
 		{"no addresses", plain, Options{}, "no data addresses in this file: it was recorded without -d"},
 		{"no CPU", noCPU, Options{}, "--sample-cpu"},
-		{"no samples", empty, Options{}, "there are none"},
+		{"no thread", noThread, Options{}, "do not say on which CPU they were made"},
+		{"CPUs that the machine does not have", unknown, Options{}, "a CPU that the machine does not have"},
+		{"no samples", empty, Options{}, "there are no samples in it"},
 		{"kernel only", kernel, Options{}, "made in the kernel"},
 		{"another process", pid, Options{PID: 5}, "no samples of process 5; there are some of 100 (app)"},
 	} {
@@ -274,6 +315,69 @@ func TestRefused(t *testing.T) {
 		c.opt.Machine, _ = topo.Parse("2x2")
 		if _, _, err := Read(f, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestParent keeps only the processes that descend from one, whatever others have.
+func TestParent(t *testing.T) {
+	w := &pt.Writer{Events: events(kind)}
+	for _, p := range []struct{ pid, parent uint32 }{{100, 7}, {101, 100}, {200, 8}} {
+		b := w.U64(w.U32(nil, p.pid, p.parent, p.pid, p.parent), 1)
+		w.Record(7, 0, w.Trailer(b, p.pid, p.pid, 1), nil) // PERF_RECORD_FORK
+	}
+	for pid, n := range map[uint32]int{7: 9, 100: 1, 101: 3, 200: 9} {
+		for i := range n {
+			s := at(pid, 0, uint64(10+i), heapA, localRAM, 200)
+			s.PID = pid
+			w.Add(pt.Variable{}, s)
+		}
+	}
+	_, stats := read(t, w, Options{Parent: 7})
+	if stats.Used != 3 || stats.Elsewhere != 19 || stats.Processes != 2 {
+		t.Errorf("%+v, want the three samples of 101", stats)
+	}
+}
+
+// TestJoined holds mappings apart that the kernel has joined: of a mapping that holds
+// others, only the rest is new; the heap is one.
+func TestJoined(t *testing.T) {
+	anon := func(time, lo, hi uint64) *perfdata.Mmap {
+		return &perfdata.Mmap{Time: time, Addr: lo << 12, Len: (hi - lo) << 12, Name: anonymous}
+	}
+	brk := func(time, lo, hi uint64) *perfdata.Mmap {
+		m := anon(time, lo, hi)
+		m.Name = heap
+		return m
+	}
+	for _, c := range []struct {
+		name string
+		maps []*perfdata.Mmap
+		want string // the objects of pages 0 to 9 in the end
+	}{
+		{"below", []*perfdata.Mmap{anon(1, 4, 8), anon(2, 2, 8)}, "..221111.."},
+		{"above and below", []*perfdata.Mmap{anon(1, 4, 6), anon(2, 2, 8)}, "..221122.."},
+		{"between", []*perfdata.Mmap{anon(1, 0, 2), anon(2, 4, 6), anon(3, 0, 6)}, "113322...."},
+		{"again", []*perfdata.Mmap{anon(1, 2, 6), anon(2, 2, 6)}, "..2222...."},
+		{"again, in one", []*perfdata.Mmap{anon(1, 2, 4), anon(2, 4, 6), anon(3, 2, 6)}, "..3333...."},
+		{"a part of it", []*perfdata.Mmap{anon(1, 0, 8), anon(2, 2, 4)}, "11221111.."},
+		{"heap", []*perfdata.Mmap{brk(1, 0, 2), brk(2, 0, 5)}, "11111....."},
+	} {
+		s, got := newSpace(c.maps, nil), ""
+		for page := range uint64(10) {
+			if p := s.at(page<<12, 9); p != nil {
+				got += string(rune('0' + p.object))
+			} else {
+				got += "."
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		for _, o := range s.objects[1:] {
+			if last := s.at(o.Addr+o.Bytes-1, 9); last == nil {
+				t.Errorf("%s: %q ends beyond its mapping", c.name, o.Name)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"numaopt/internal/arena"
+	"numaopt/internal/eventlog"
 	"numaopt/internal/perfdata"
 )
 
@@ -16,7 +17,13 @@ type space struct {
 	pieces  [][]int32 // the spans that cover each, by time
 	modules []arena.Module
 	objects []arena.Object // number 0 is none
-	names   []string       // of the objects
+	log     *eventlog.History
+	heap    *lifetimes // the log's objects; nil without a log
+	// firstLoop is added to the log's numbers of loops
+	firstLoop int
+	logAt     [2]uint64 // where the process has mapped its log
+
+	anonymous []span // the latest of those that began at the same address, in order
 }
 
 // span is one mapping.
@@ -27,8 +34,14 @@ type span struct {
 	module int32  // -1 for none
 }
 
-func newSpace(maps []*perfdata.Mmap) *space {
-	s := &space{objects: make([]arena.Object, 1), names: make([]string, 1)}
+func newSpace(maps []*perfdata.Mmap, log *eventlog.History) *space {
+	s := &space{objects: make([]arena.Object, 1), log: log}
+	if log != nil {
+		s.heap = newLifetimes(log.Objects)
+		for _, o := range log.Objects[1:] {
+			s.objects = append(s.objects, o.Object)
+		}
+	}
 	maps = slices.Clone(maps)
 	slices.SortStableFunc(maps, func(a, b *perfdata.Mmap) int { return cmp.Compare(a.Time, b.Time) })
 	s.files(maps)
@@ -36,14 +49,51 @@ func newSpace(maps []*perfdata.Mmap) *space {
 		if m.Len == 0 || m.Addr+m.Len < m.Addr {
 			continue
 		}
-		p := span{lo: m.Addr, hi: m.Addr + m.Len, from: m.Time, module: s.moduleOf(m)}
-		if p.module < 0 {
-			p.object = s.object(m)
+		if log != nil && m.Name == log.Path {
+			s.logAt = [2]uint64{m.Addr, m.Addr + m.Len}
 		}
-		s.spans = append(s.spans, p)
+		if module := s.moduleOf(m); module >= 0 {
+			s.spans = append(s.spans, span{lo: m.Addr, hi: m.Addr + m.Len, from: m.Time, module: module})
+			continue
+		}
+		parts := s.fresh(m)
+		object := s.object(m, parts[0].lo, parts[len(parts)-1].hi)
+		for _, p := range parts {
+			p.object = object
+			s.spans = append(s.spans, p)
+		}
 	}
 	s.cut()
+	if log != nil {
+		s.markFiles()
+	}
 	return s
+}
+
+// markFiles marks the log's mappings that are of files.
+func (s *space) markFiles() {
+	for i, o := range s.log.Objects {
+		if m := s.at(o.Addr, o.From); o.Kind == arena.KindMapping && m != nil && s.objects[m.object].File {
+			s.objects[i].File = true
+		}
+	}
+}
+
+// objectAt is the object at an address at a time, 0 for none; f remembers earlier
+// answers, *piece likewise.
+func (s *space) objectAt(addr, time uint64, f *finder, piece *int) int32 {
+	if s == nil {
+		return 0
+	}
+	if s.heap != nil {
+		if o := f.find(addr, time); o != 0 {
+			return o
+		}
+	}
+	if p := s.near(addr, time, piece); p != nil {
+		return p.object
+	}
+	return 0
 }
 
 // cut makes the pieces.
@@ -159,10 +209,17 @@ func isFile(name string) bool {
 	return len(name) > 0 && name[0] == '/' && name != anonymous && !deviceName.MatchString(name)
 }
 
-// object is the object of a mapping that is no module's.
-func (s *space) object(m *perfdata.Mmap) int32 {
-	o := arena.Object{Addr: m.Addr, Bytes: m.Len, Kind: arena.KindMapping, Ordinal: len(s.objects) - 1, File: isFile(m.Name)}
-	o.Name = mappingName(m, o.Ordinal)
+// object is the object of a mapping that is no module's, of what of it is in [lo, hi).
+// With a log, memory without a file has the log's objects, or is none.
+func (s *space) object(m *perfdata.Mmap, lo, hi uint64) int32 {
+	if s.log != nil && !isFile(m.Name) {
+		return 0
+	}
+	if have := s.grown(m); have > 0 {
+		return have
+	}
+	o := arena.Object{Addr: lo, Bytes: hi - lo, Kind: arena.KindMapping, Ordinal: len(s.objects) - 1, File: isFile(m.Name)}
+	o.Name = mappingName(m, o.Bytes, o.Ordinal)
 	if m.Name == "[stack]" {
 		o.Kind = arena.KindStack
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"numaopt/internal/arena"
-	"numaopt/internal/topo"
+	"numaopt/internal/profile"
 )
 
 // Table is what was sampled of one process, in the terms of an arena.
@@ -20,6 +20,8 @@ type Table struct {
 	cells    []cell // by page
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
+	near     [256]threadNumber // of numbers, the latest
+	asked    map[uint64]int8   // homes that the runtime asked the kernel for, by homeKey
 	accesses uint64
 
 	latencies []latencyCell
@@ -32,28 +34,43 @@ type page struct {
 	number      uint64
 	first, last int // cells [first, last)
 	home        int
-	fault       *fault // its first; nil is not known
+	fault       *fault  // its first; nil is not known
+	late        []fault // those that found it here, and moved it away
 }
 
 // threadCPU is a thread on a CPU.
 type threadCPU struct{ tid, cpu uint32 }
 
+func (k threadCPU) place() uint32 { return (k.tid ^ k.cpu<<4) & 255 }
+
+// threadNumber is the number of a thread on a CPU.
+type threadNumber struct {
+	threadCPU
+	number int
+}
+
+// numberOf is t.numbers, which it asks only where it has not just answered.
+func (t *Table) numberOf(tid, cpu uint32) int {
+	k := threadCPU{tid, cpu}
+	n := &t.near[k.place()]
+	if n.threadCPU != k {
+		*n = threadNumber{k, t.numbers[k]}
+	}
+	return n.number
+}
+
 // newTable adds up what the workers counted of the process.
 func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t := &Table{PID: int(pid), Command: r.names[pid], r: r, space: r.spaces[pid], numbers: map[threadCPU]int{}}
 	if t.space == nil {
-		t.space = newSpace(nil)
+		t.space = newSpace(nil, nil)
 	}
-	regions := r.places.settle()
+	settled := r.places.settle(pid)
 	parts := make([][]cell, len(workers))
 	var wait sync.WaitGroup
 	for i, w := range workers {
 		wait.Go(func() {
-			part := w.cells.all(pid)
-			for k := range part {
-				part[k].region = regions[part[k].region]
-			}
-			parts[i] = sorted(part)
+			parts[i] = w.cells.all(pid, settled)
 		})
 	}
 	wait.Wait()
@@ -63,11 +80,12 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	if len(parts) == 1 {
 		t.cells = parts[0]
 	}
-	faults := firstFaults(workers, pid, regions)
+	faults := firstFaults(workers, pid, settled)
+	t.asked = t.space.asked()
 	t.number(faults)
 	t.group(faults)
-	t.latencies = t.histograms(workers, regions)
-	t.lines = t.sharedLines(workers, regions)
+	t.latencies = t.histograms(workers, settled)
+	t.lines = t.sharedLines(workers, settled)
 	return t
 }
 
@@ -89,31 +107,21 @@ func mergeCells(a, b []cell) []cell {
 	return append(append(out, a...), b...)
 }
 
-func firstFaults(workers []*worker, pid uint32, regions map[arena.Region]arena.Region) map[pageKey]fault {
-	out := map[pageKey]fault{}
-	for _, w := range workers {
-		for key, f := range w.faults {
-			if key.pid != pid {
-				continue
-			}
-			f.region = regions[f.region]
-			if have, ok := out[key]; !ok || f.time < have.time {
-				out[key] = f
-			}
+// number numbers the threads: as the log has their ranks, the others behind those; the
+// main thread is rank 0, the others follow as they were made, or by their ids where
+// perf was not there to see it.
+func (t *Table) number(faults map[pageKey][]fault) {
+	seen := map[threadCPU]bool{}
+	var latest [256]threadCPU
+	for i := range t.cells {
+		k := threadCPU{t.cells[i].tid, t.cells[i].how.cpu()}
+		if last := &latest[k.place()]; *last != k {
+			*last = k
+			seen[k] = true
 		}
 	}
-	return out
-}
-
-// number numbers the threads: the main thread is rank 0, the others follow as they
-// were made, or by their ids where perf was not there to see it.
-func (t *Table) number(faults map[pageKey]fault) {
-	seen := map[threadCPU]bool{}
-	for i := range t.cells {
-		seen[threadCPU{t.cells[i].tid, t.cells[i].how.cpu()}] = true
-	}
-	for _, f := range faults {
-		seen[threadCPU{f.tid, f.cpu}] = true
+	for _, list := range faults {
+		seen[threadCPU{list[0].tid, list[0].cpu}] = true
 	}
 	all := make([]threadCPU, 0, len(seen))
 	for k := range seen {
@@ -129,18 +137,23 @@ func (t *Table) number(faults map[pageKey]fault) {
 	slices.SortFunc(all, func(a, b threadCPU) int {
 		return cmp.Or(cmp.Compare(main(a), main(b)), cmp.Compare(born(a), born(b)), cmp.Compare(a.tid, b.tid), cmp.Compare(a.cpu, b.cpu))
 	})
-	rank := -1
+	next := t.space.ranks()
+	rank, pinned := 0, false
 	for i, k := range all {
 		if i == 0 || all[i-1].tid != k.tid {
-			rank++
+			var known bool
+			if rank, pinned, known = t.space.rankOf(t.PID, k.tid); !known {
+				rank = next
+				next++
+			}
 		}
 		t.numbers[k] = i
-		t.threads = append(t.threads, arena.Thread{Rank: rank, CPU: int(k.cpu), Node: int(t.r.nodeOf[k.cpu])})
+		t.threads = append(t.threads, arena.Thread{Rank: rank, CPU: int(k.cpu), Node: int(t.r.nodeOf[k.cpu]), Pinned: pinned})
 	}
 }
 
 // group makes pages of the cells, with their homes.
-func (t *Table) group(faults map[pageKey]fault) {
+func (t *Table) group(faults map[pageKey][]fault) {
 	for i := 0; i < len(t.cells); {
 		c := &t.cells[i]
 		p := page{object: c.object, number: c.number, first: i}
@@ -148,16 +161,19 @@ func (t *Table) group(faults map[pageKey]fault) {
 			t.accesses += t.cells[i].count
 		}
 		p.last = i
-		if f, ok := faults[pageKey{uint32(t.PID), p.object, p.number}]; ok {
-			p.fault = &f
+		own := faults[pageKey{uint32(t.PID), p.object, p.number}]
+		if len(own) > 0 {
+			p.fault = &own[0]
 		}
 		p.home = t.home(&p)
-		t.pages = append(t.pages, p)
+		t.leaveOut(&p)
+		t.pages = append(t.pages, t.split(p, own)...)
 	}
 }
 
-// home is the node that holds a page: by physical addresses, else by what the
-// processor said, else where its first fault was; -1 for none of them.
+// home is the node that holds a page: by physical addresses, else by what the kernel
+// told the runtime, else by what the processor said, else where its first fault was;
+// -1 for none of them.
 func (t *Table) home(p *page) int {
 	nodes := len(t.r.opt.Machine.Nodes)
 	physical, said := make([]uint32, nodes), make([]uint32, nodes)
@@ -176,19 +192,25 @@ func (t *Table) home(p *page) int {
 			said[1-node] += c.samples
 		}
 	}
-	at, word := most(physical), most(said)
-	switch {
-	case at >= 0:
-		if word >= 0 && word != at {
+	asked := -1
+	if n, ok := t.asked[homeKey(p.object, p.number)]; ok && int(n) < nodes {
+		asked = int(n)
+	}
+	home := -1
+	for _, word := range []int{most(physical), asked, most(said)} {
+		switch {
+		case word < 0:
+		case home < 0:
+			home = word
+		case home != word:
 			t.r.stats.Disagree++
+			return home
 		}
-		return at
-	case word >= 0:
-		return word
-	case p.fault != nil:
+	}
+	if home < 0 && p.fault != nil {
 		return int(t.r.nodeOf[p.fault.cpu])
 	}
-	return int(topo.Unknown)
+	return home
 }
 
 // most is the node with the most votes; -1 for no votes.
@@ -214,16 +236,38 @@ func (t *Table) Funcs() ([]arena.Code, error) { return t.r.places.funcs, nil }
 // Loops returns the bodies of parallel loops, likewise.
 func (t *Table) Loops() ([]arena.Loop, error) { return t.r.places.loops, nil }
 
-// Starts returns nothing: perf does not know what threads began with.
-func (t *Table) Starts() ([]arena.Code, error) { return make([]arena.Code, 1), nil }
+// Starts returns what threads began with, as the log has it: perf does not know.
+func (t *Table) Starts() ([]arena.Code, error) {
+	out := make([]arena.Code, 1)
+	if log := t.space.log; log != nil {
+		for _, fn := range log.Starts[1:] {
+			out = append(out, t.space.codeAt(fn))
+		}
+	}
+	return out, nil
+}
 
-// Sites returns nothing: perf knows of no allocations.
-func (t *Table) Sites() ([][]uint64, error) { return make([][]uint64, 1), nil }
+// Sites returns the call stacks of allocations, likewise.
+func (t *Table) Sites() ([][]uint64, error) {
+	if log := t.space.log; log != nil {
+		return log.Sites, nil
+	}
+	return make([][]uint64, 1), nil
+}
 
-// Notes returns nothing.
-func (t *Table) Notes() ([]arena.Note, error) { return nil, nil }
+// Notes returns what the runtime has to say.
+func (t *Table) Notes() ([]arena.Note, error) {
+	if log := t.space.log; log != nil {
+		return log.Notes, nil
+	}
+	return nil, nil
+}
 
-// Objects returns the mappings that are no file's.
+// Logged reports whether the runtime wrote down what the process did.
+func (t *Table) Logged() bool { return t.space.log != nil }
+
+// Objects returns the log's objects, and the mappings of files; without a log all
+// mappings that are no module's.
 func (t *Table) Objects() ([]arena.Object, error) { return t.space.objects, nil }
 
 // Threads returns the threads, each once for every CPU that it was seen on.
@@ -237,8 +281,9 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	for i := range t.pages {
 		s := &t.pages[i]
 		p := arena.Page{Number: s.number, Object: int(s.object), Home: s.home, Thread: -1, Module: -1}
+		p.Placed = t.space.placed(s)
 		if f := s.fault; f != nil {
-			p.Thread, p.Region = t.numbers[threadCPU{f.tid, f.cpu}], f.region
+			p.Thread, p.Region = t.numberOf(f.tid, f.cpu), f.region
 			_, loop := f.region.Loop()
 			p.Serial = !loop && int(f.tid) == t.PID
 			if at := t.space.at(f.pc, f.time); at != nil && at.module >= 0 {
@@ -250,13 +295,16 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	return nil
 }
 
+// NumBlocks is at most how many blocks there are.
+func (t *Table) NumBlocks() int { return len(t.cells) }
+
 // EachBlock calls do for every page, thread, CPU and region.
 func (t *Table) EachBlock(do func(b *arena.Block)) error {
 	for i := range t.pages {
 		p := &t.pages[i]
 		for k := p.first; k < p.last; {
 			c := &t.cells[k]
-			b := arena.Block{Page: i + 1, Thread: t.numbers[threadCPU{c.tid, c.how.cpu()}], Region: c.region, First: 1}
+			b := arena.Block{Page: i + 1, Thread: t.numberOf(c.tid, c.how.cpu()), Region: c.region, First: 1}
 			for ; k < p.last && t.cells[k].tid == c.tid && t.cells[k].how.cpu() == c.how.cpu() && t.cells[k].region == c.region; k++ {
 				d := &t.cells[k]
 				b.Count[d.how.level()][d.how.op()] += d.count
@@ -264,9 +312,21 @@ func (t *Table) EachBlock(do func(b *arena.Block)) error {
 			}
 			do(&b)
 		}
+		for _, f := range p.late {
+			b := arena.Block{Page: i + 1, Thread: t.numberOf(f.tid, f.cpu), Region: f.region, First: 1}
+			b.Count[profile.DRAM][profile.Load] = 1
+			do(&b)
+		}
 	}
 	return nil
 }
 
-// EachSmall calls do for nothing: perf knows of no allocations.
-func (t *Table) EachSmall(func(arena.SmallVote)) error { return nil }
+// EachSmall calls do for every page of small allocations that the log knows.
+func (t *Table) EachSmall(do func(arena.SmallVote)) error {
+	if log := t.space.log; log != nil {
+		for _, v := range log.Small {
+			do(v)
+		}
+	}
+	return nil
+}

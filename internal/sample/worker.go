@@ -2,6 +2,7 @@ package sample
 
 import (
 	"numaopt/internal/arena"
+	"numaopt/internal/eventlog"
 	"numaopt/internal/perfdata"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
@@ -14,7 +15,7 @@ type worker struct {
 	cells     cells
 	latencies latencies
 	lines     lines
-	faults    map[pageKey]fault
+	faults    map[frameKey]fault
 	used      map[uint32]*uint64 // samples by process
 	codes     []codeEntry
 	stats     Stats
@@ -24,9 +25,21 @@ type worker struct {
 	mine  *uint64
 	space *space
 	piece int
+	heap  finder
 
 	parts    parts // nil until they are asked for
 	lastPart int32
+
+	// Of its thread:
+	tid  uint32
+	life *life
+	live map[thread]*life
+}
+
+// life is how far a worker has come in what the log tells of a thread.
+type life struct {
+	log  *eventlog.Thread // nil: it tells nothing
+	near int
 }
 
 // pageKey is a page of an object of a process.
@@ -36,11 +49,20 @@ type pageKey struct {
 	number uint64
 }
 
-// fault is the earliest page fault of a page.
+// frameKey is a page in one place of physical memory; frame is 0 where that is not
+// known.
+type frameKey struct {
+	page  pageKey
+	frame uint64
+}
+
+// fault is the earliest page fault of a page in a frame: its first touch, or the one at
+// which the kernel had just moved it there.
 type fault struct {
 	time, pc uint64
 	tid, cpu uint32
 	region   arena.Region
+	home     int // -1 is not known
 }
 
 // codeEntry remembers the region of an instruction.
@@ -54,7 +76,7 @@ type codeEntry struct {
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[pageKey]fault{}, codes: make([]codeEntry, codeEntries)}
+	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -73,7 +95,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 		node = w.r.nodeOf[s.CPU]
 	}
 	switch {
-	case s.Mode != modeUser && !w.r.opt.Kernel:
+	case s.Mode != modeUser && !w.r.opt.Kernel && !e.fault: // a page that the kernel fills for the program is the program's
 		st.Kernel++
 		return nil
 	case s.Addr == 0:
@@ -85,6 +107,10 @@ func (w *worker) add(s *perfdata.Sample) error {
 	}
 	if s.PID != w.pid || w.mine == nil {
 		w.process(s.PID)
+	}
+	if w.space.own(s.IP, s.Addr) {
+		st.Own++
+		return nil
 	}
 	*w.mine++
 	st.Latencies = st.Latencies || s.Latency != 0
@@ -99,7 +125,10 @@ func (w *worker) add(s *perfdata.Sample) error {
 }
 
 func (w *worker) process(pid uint32) {
-	w.pid, w.space, w.piece, w.parts = pid, w.r.spaces[pid], 0, nil
+	w.pid, w.space, w.piece, w.life, w.parts = pid, w.r.spaces[pid], 0, nil, nil
+	if w.space != nil {
+		w.heap = finder{in: w.space.heap}
+	}
 	if w.mine = w.used[pid]; w.mine == nil {
 		w.mine = new(uint64)
 		w.used[pid] = w.mine
@@ -121,11 +150,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	if n == 0 {
 		n = max(1, s.Period)
 	}
-	object := int32(0)
-	p := w.space.near(s.Addr, s.Time, &w.piece)
-	if p != nil {
-		object = p.object
-	}
+	object := w.space.objectAt(s.Addr, s.Time, &w.heap, &w.piece)
 	home := -1
 	if s.Phys != 0 {
 		home = w.r.homeOf(s.Phys)
@@ -134,7 +159,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
-		w.fault(pageKey{c.pid, c.object, c.number}, fault{s.Time, s.IP, s.TID, s.CPU, c.region})
+		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home})
 		return
 	}
 	served := served(s.Source, remote)
@@ -145,14 +170,25 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	w.line(c, s, op, served)
 }
 
-func (w *worker) fault(key pageKey, f fault) {
+func (w *worker) fault(key frameKey, f fault) {
 	if have, ok := w.faults[key]; !ok || f.time < have.time {
 		w.faults[key] = f
 	}
 }
 
-// region is the code that the sample was made in.
+// region is the code that the sample was made in: the loop that its thread was in,
+// as the log has it, else the function.
 func (w *worker) region(s *perfdata.Sample) arena.Region {
+	start := 0
+	if w.space != nil && w.space.log != nil {
+		l := w.thread(s.TID)
+		if l.log != nil {
+			if loop := l.log.At(s.Time, &l.near); loop != 0 {
+				return arena.LoopRegion(w.space.firstLoop + loop)
+			}
+			start = l.log.Start
+		}
+	}
 	if s.Mode != modeUser {
 		return 0
 	}
@@ -163,7 +199,22 @@ func (w *worker) region(s *perfdata.Sample) arena.Region {
 			e.region = w.r.places.region(s.PID, w.space, p.module, s.IP)
 		}
 	}
-	return e.region
+	return e.region.Of(start)
+}
+
+// thread is what is known of a thread of the present process.
+func (w *worker) thread(tid uint32) *life {
+	if w.life != nil && w.tid == tid {
+		return w.life
+	}
+	key := thread{w.pid, tid}
+	l := w.live[key]
+	if l == nil {
+		l = &life{log: w.space.log.Thread(tid)}
+		w.live[key] = l
+	}
+	w.tid, w.life = tid, l
+	return l
 }
 
 // Level is where an access was served and whether that was another node's memory

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// debugRoot is where distributions keep separate debug files.
-const debugRoot = "/usr/lib/debug"
+// debugRoot is where distributions keep separate debug files; tests have their own.
+var debugRoot = "/usr/lib/debug"
 
 // openDebugFile opens the separate debug file of e, which lies at path: by build
 // id, else by .gnu_debuglink. It returns nil where there is none that fits; else

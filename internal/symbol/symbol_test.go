@@ -178,6 +178,35 @@ func TestSeparateDebugFile(t *testing.T) {
 	}
 }
 
+// TestDebugFileByBuildID finds the file where distributions keep those of all programs.
+func TestDebugFileByBuildID(t *testing.T) {
+	text, err := os.ReadFile(compile(t, "gcc -g -O2 -fopenmp -Wl,--build-id=sha1", "sweep.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	path := filepath.Join(t.TempDir(), "app")
+	if err := os.WriteFile(path, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := open(t, path)
+	want, id := m.OutlinedLoops(), m.BuildID()
+	debug := filepath.Join(root, ".build-id", id[:2], id[2:]+".debug")
+	if err := os.MkdirAll(filepath.Dir(debug), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{{"objcopy", "--only-keep-debug", path, debug}, {"strip", path}} {
+		if text, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", words, err, text)
+		}
+	}
+	defer func(old string) { debugRoot = old }(debugRoot)
+	debugRoot = root
+	if d := cmp.Diff(want, open(t, path).OutlinedLoops()); d != "" {
+		t.Errorf("loops by the debug file (-program +stripped):\n%s", d)
+	}
+}
+
 func TestSpans(t *testing.T) {
 	// The whole way round: the places of a call find the call's address again.
 	for _, command := range []string{"gcc -g -O2 -fopenmp", "gcc -g -O0 -fopenmp", "clang -g -O2 -fopenmp", "clang -g -O0 -fopenmp"} {
@@ -226,6 +255,9 @@ func TestDemangle(t *testing.T) {
 		{"_QPsub", "sub"},
 		{"_QMflowE.s.t", "_QMflowE.s.t"}, // the compiler's own
 		{".omp_outlined.", ".omp_outlined."},
+		{"_ZN7mycrate4grid5sweep17h0123456789abcdefE", "mycrate::grid::sweep"}, // Rust
+		{"_RNvNtCs9ltgdHTiPiY_7mycrate4grid5sweep", "mycrate::grid::sweep"},
+		{"_ZSt4sortIPdEvT_S1_", "std::sort<double*>"},
 		{"plain", "plain"},
 		{"", ""},
 	} {

@@ -10,7 +10,7 @@
  * system calls too), page-table walks.
  *
  * Arguments: nodes=N cpus=PER_NODE node-bytes=B l1=16K:8 l2=… llc=… out=PREFIX
- * only=0|1. Run k leaves PREFIX.k (internal/lab/counts.go reads it).
+ * only=0|1 pages=0|1. Run k leaves PREFIX.k (internal/lab/counts.go reads it).
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -60,7 +60,14 @@ struct memo {
     uint64_t key;  /* virtual page << GENERATION_BITS | generation; 0 is empty */
     uint64_t line; /* first line of the physical page */
     uint32_t node;
+    uint64_t *touched; /* of the page in the table of pages; NULL if that is full, or not asked for */
 };
+
+/* With pages=1: accesses by virtual page, from CPUs of each node to each home. Pages
+ * of several processes at one address are one here. Open addressing; a page's slot
+ * is 1 + nodes * nodes words, the first of them the page's number. */
+#define PAGE_SLOTS (1u << 20)
+static uint64_t *pages;
 
 struct cpu {
     uint64_t generation; /* stays in the kernel so far, from 1 */
@@ -81,7 +88,7 @@ static struct {
     uint64_t node_bytes;
     struct nmo_cache_size l1, l2, llc;
     const char *out;
-    bool only;
+    bool only, pages;
 } option = {.nodes = 1, .cpus = 1, .l1 = {16 << 10, 8}, .l2 = {64 << 10, 8}, .llc = {512 << 10, 16}};
 
 /* Where node n's memory lies in this process: [base, base + node_bytes). */
@@ -109,6 +116,22 @@ static uintptr_t host_address(const struct qemu_plugin_hwaddr *hw)
     return host;
 }
 
+static size_t slot_words(void) { return 1 + (size_t)option.nodes * option.nodes; }
+
+/* The counts of a virtual page, by accessing node and home. */
+static uint64_t *touched(uint64_t page)
+{
+    if (!pages)
+        return NULL;
+    uint64_t at = page * 0x9E3779B97F4A7C15ull >> 32;
+    for (unsigned i = 0; i < PAGE_SLOTS; i++) {
+        uint64_t *slot = pages + (at + i) % PAGE_SLOTS * slot_words(), none = 0;
+        if (__atomic_compare_exchange_n(slot, &none, page, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) || none == page)
+            return slot + 1;
+    }
+    return NULL;
+}
+
 /* Finds the node and line of the page at vaddr. False where it is no node's memory. */
 static bool resolve(struct memo *m, uint64_t key, qemu_plugin_meminfo_t info, uint64_t vaddr)
 {
@@ -122,6 +145,7 @@ static bool resolve(struct memo *m, uint64_t key, qemu_plugin_meminfo_t info, ui
             m->key = key;
             m->line = (n * option.node_bytes + offset) >> NMO_LINE_SHIFT;
             m->node = n;
+            m->touched = touched(vaddr >> 12);
             return true;
         }
     return false;
@@ -157,6 +181,19 @@ static void learn_probe(unsigned n, qemu_plugin_meminfo_t info, uint64_t vaddr)
 
 /* ---- events ---- */
 
+static void write_pages(FILE *f)
+{
+    for (size_t i = 0; pages && i < PAGE_SLOTS; i++) {
+        const uint64_t *slot = pages + i * slot_words();
+        if (!slot[0])
+            continue;
+        fprintf(f, "page %" PRIx64, slot[0]);
+        for (size_t k = 1; k < slot_words(); k++)
+            fprintf(f, " %" PRIu64, slot[k]);
+        fprintf(f, "\n");
+    }
+}
+
 static void write_counts(void)
 {
     char path[4096];
@@ -179,6 +216,7 @@ static void write_counts(void)
             const uint64_t *at = cpus[i].count[n];
             fprintf(f, "cell %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, n, at[0], at[1], at[2], at[3]);
         }
+    write_pages(f);
     if (event.error[0])
         fprintf(f, "error %s\n", event.error);
     fprintf(f, "end\n");
@@ -196,6 +234,8 @@ static void begin_run(int k)
         memset(c->count, 0, sizeof c->count);
     }
     nmo_cache_clear(&model);
+    if (pages)
+        memset(pages, 0, PAGE_SLOTS * slot_words() * sizeof *pages);
     event.run = k;
     event.started = event.ended = event.entered = event.left = event.opened = 0;
 }
@@ -278,6 +318,8 @@ static void on_access(unsigned i, qemu_plugin_meminfo_t info, uint64_t vaddr, vo
         c->count[m->node][level]++;
         c->loads += !store;
         c->stores += store;
+        if (m->touched)
+            __atomic_fetch_add(&m->touched[i / option.cpus * option.nodes + m->node], 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -338,6 +380,8 @@ static int take_option(const char *arg)
         option.out = strdup(value);
     else if ((value = value_of(arg, "only")))
         option.only = *value == '1';
+    else if ((value = value_of(arg, "pages")))
+        option.pages = *value == '1';
     else
         return -1;
     return 0;
@@ -361,6 +405,8 @@ static int make_model(void)
     for (unsigned i = 0; i < n; i++)
         cpus[i].generation = 1;
     nmo_cache_place(&model, memory);
+    if (option.pages && !(pages = calloc(PAGE_SLOTS, slot_words() * sizeof *pages)))
+        return -1;
     return nmo_cache_dense(&model, option.nodes * option.node_bytes >> NMO_LINE_SHIFT);
 }
 

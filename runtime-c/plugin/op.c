@@ -98,5 +98,8 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
         if (a != 0)
             nmo_arena_note(NMO_NOTE_PINNED, "%s", (const char *)a);
         break;
+    case NMO_HOMES:
+    case NMO_FORKED: /* in logs only */
+        break;
     }
 }

@@ -1,9 +1,10 @@
-/* wire.h: what the runtime says to the emulator plugins, and the arena that
- * the user-mode plugin leaves behind.
+/* wire.h: what the runtime says to the emulator plugins, the arena that the
+ * user-mode plugin leaves behind, and the log in which the runtime says the
+ * same where there is no emulator.
  *
  * Three readers: runtime-c/src (the guest side), runtime-c/plugin (the emulator
- * side) and internal/ingest (reads the arena; its Go mirror is arena.go and a
- * test compares the two).
+ * side) and internal/ingest (reads arena and log; its Go mirror of the arena is
+ * arena.go and a test compares the two).
  */
 #ifndef NMO_WIRE_H
 #define NMO_WIRE_H
@@ -71,6 +72,10 @@ enum nmo_op {
     NMO_LOOP = 18,
     /* (mode, nodemask): as set_mempolicy, of the calling thread; the program's own. */
     NMO_PREFER = 19,
+    /* (addr, pages): in a log only; where these pages of 4096 bytes are. */
+    NMO_HOMES = 20,
+    /* (parent): in a log only; this process is a forked child of that one. */
+    NMO_FORKED = 21,
 };
 
 /* Where the emulator starts another program, the calling thread's policy, which Linux
@@ -130,6 +135,54 @@ struct nmo_move {
     int *status;      /* node or -errno; may be NULL where nodes is not */
     int64_t ret;      /* 0 or -errno */
     uint64_t own;     /* the program's own call, not the plan's */
+};
+
+/* ---- the log: the same ops in a file, one for each process ------------------
+ *
+ * PATH.PID: head, table of small allocations, chunks. A chunk is one thread's.
+ * An image that the process executes goes on in the same file, with a new
+ * NMO_HELLO and an empty table; a forked child begins its own with NMO_FORKED.
+ * The file may have holes, and be longer than what is used. */
+
+#define NMO_LOG_MAGIC "numaopt-log\n" /* zero padded */
+#define NMO_LOG_VERSION 1
+#define NMO_LOG_HEAD_BYTES 4096
+#define NMO_LOG_CHUNK_BYTES 65536
+#define NMO_LOG_SMALL_SLOTS (1 << 18)
+#define NMO_LOG_NOWHERE 255 /* NMO_HOMES: no page is there */
+
+struct nmo_log_head {
+    char magic[16];
+    uint32_t version; /* NMO_LOG_VERSION */
+    uint32_t pid;
+    uint32_t head_bytes;
+    uint32_t chunk_bytes;
+    uint64_t used;     /* atomic: file offset of the end of the last chunk handed out */
+    uint64_t lost;     /* atomic: records that found no room */
+    uint64_t small_at; /* file offset of the table of struct nmo_small; the first chunk follows it */
+    uint32_t small_slots;
+    uint32_t reserved;
+    uint64_t limit; /* used does not grow beyond this */
+};
+
+/* Begins a chunk; records follow. */
+struct nmo_log_chunk {
+    uint32_t tid; /* of the kernel's */
+    uint32_t reserved;
+};
+
+/* 8-byte aligned, payload after it. args are those of the op; pointers among them mean
+ * nothing, the payload is what they point to: NMO_MODULE, NMO_NOTE and NMO_PINNED text
+ * with its NUL, NMO_THREAD_START struct nmo_thread, NMO_SITE uint64_t frames, NMO_ALLOC
+ * struct nmo_alloc, NMO_HOMES one byte for each page, ordinal of its node or
+ * NMO_LOG_NOWHERE. NMO_MOVE is (addr, pages, node): the program moved them there. CPU
+ * and node of NMO_THREAD_START are -1 where the runtime does not bind. */
+struct nmo_log_record {
+    uint32_t bytes; /* with header and payload, a multiple of 8; stored last; 0: nothing follows in this chunk */
+    uint16_t op;
+    uint16_t reserved;
+    uint64_t time; /* ns of CLOCK_MONOTONIC */
+    uint64_t args[5];
 };
 
 /* ---- system mode: the magic page ------------------------------------------

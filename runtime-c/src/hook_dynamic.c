@@ -14,7 +14,7 @@ void nmo_dynamic(uintptr_t fn, bool loops) {
     if (__atomic_load_n(slot, __ATOMIC_RELAXED) == fn)
         return;
     __atomic_store_n(slot, fn, __ATOMIC_RELAXED);
-    nmo_emu(NMO_DYNAMIC, fn, loops, 0, 0, 0);
+    nmo_tell(NMO_DYNAMIC, fn, loops, 0, 0, 0);
 }
 
 /* Who is in a team of one hands nothing out. */

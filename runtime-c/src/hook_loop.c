@@ -19,7 +19,7 @@ void nmo_loop_enter(uintptr_t site, unsigned about) {
         return;
     bool known = r->site == site && (!r->last || r->last == site); /* and counted by the master */
     if (!known || r->master)
-        nmo_emu(NMO_LOOP, site, about, r->master, r->last, 0);
+        nmo_tell(NMO_LOOP, site, about, r->master, r->last, 0);
     r->site = r->last = site;
 }
 
@@ -27,7 +27,7 @@ void nmo_loop_leave(void) {
     if (nmo_self.region.affine.serial)
         return;
     if (nmo_self.region.site)
-        nmo_emu(NMO_LOOP, 0, 0, 0, 0, 0);
+        nmo_tell(NMO_LOOP, 0, 0, 0, 0, 0);
     nmo_self.region.site = 0;
 }
 

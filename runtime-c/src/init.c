@@ -48,6 +48,7 @@ static void in_child(void) {
     nmo_generation++;
     nmo_module_child();
     nmo_live_child();
+    nmo_diary_child();
     nmo_thread_child();
     nmo_affine_child();
     nmo_schedule_child();

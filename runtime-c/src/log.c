@@ -79,6 +79,7 @@ const char *nmo_errno_name(long err) {
     case EIO: return "EIO";
     case ENOENT: return "ENOENT: no such file";
     case EACCES: return "EACCES: not readable";
+    case EFBIG: return "EFBIG: the file would be too large";
     case ENOSPC: return "ENOSPC: no space left";
     default: return "an error";
     }
@@ -151,7 +152,7 @@ void nmo_warn(const char *kind, const char *detail) {
         warnings[i].times++;
     nmo_lock_release(&warn_lock);
     if (fresh && nmo_track)
-        nmo_emu(NMO_NOTE, (uintptr_t)warnings[i].text, 0, 0, 0, 0);
+        nmo_tell(NMO_NOTE, (uintptr_t)warnings[i].text, 0, 0, 0, 0);
 }
 
 void nmo_warn_child(void) {

@@ -148,8 +148,7 @@ static void resolve_run(struct nmo_loaded *in, const char *build_id) {
 }
 
 static void tell(const struct nmo_loaded *in) {
-    if (nmo_run.emulated)
-        nmo_emu(NMO_MODULE, in->base, (uintptr_t)(*in->path ? in->path : program_path), 0, 0, 0);
+    nmo_tell(NMO_MODULE, in->base, (uintptr_t)(*in->path ? in->path : program_path), 0, 0, 0);
 }
 
 static int find_same(const struct nmo_loaded *in) {
@@ -292,6 +291,13 @@ void nmo_module_child(void) {
         nmo_module_pending = 0;
         nmo_object_init();
     }
+}
+
+void nmo_module_each(void (*call)(const struct nmo_loaded *in)) {
+    int n = __atomic_load_n(&nloaded, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < n; i++)
+        if (__atomic_load_n(&loaded[i].hi, __ATOMIC_ACQUIRE) && loaded[i].lo != nmo_text_lo)
+            call(&loaded[i]);
 }
 
 const struct nmo_loaded *nmo_module_of(uintptr_t address) {

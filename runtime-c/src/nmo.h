@@ -98,7 +98,7 @@ void nmo_text_json(struct nmo_text *text, const char *s); /* quoted and escaped 
 const char *nmo_text_end(struct nmo_text *text);          /* NUL-terminated */
 const char *nmo_errno_name(long err); /* "EPERM"; positive errno */
 
-/* Keeps a warning for the summary, and in mode track tells the plugin. Each
+/* Keeps a warning for the summary, and in mode track tells it. Each
  * kind (a string constant) is kept once; later ones are counted. */
 void nmo_warn(const char *kind, const char *detail);
 /* Remembers what stderr is. */
@@ -208,6 +208,7 @@ struct nmo_run {
     const char *pinned;  /* NULL: numaopt binds */
     bool affine;         /* all loops that can be are affine, named or not */
     const char *summary; /* NULL: text on stderr */
+    const char *log;     /* NULL: none; see diary.c */
     struct nmo_only *only;
     int nonly;
     struct nmo_module *modules;
@@ -256,6 +257,8 @@ extern int nmo_module_pending;
 extern bool nmo_module_watched; /* files may have come unseen, of which permuted loops must know */
 void nmo_module_expect(void); /* the calling thread is about to load files */
 void nmo_module_refresh(void);
+/* Calls with each loaded file but the runtime. */
+void nmo_module_each(void (*call)(const struct nmo_loaded *in));
 /* The loaded file that contains address, from the last scan; NULL is none. */
 const struct nmo_loaded *nmo_module_of(uintptr_t address);
 extern bool nmo_module_other; /* a file of a name in the plan was loaded, in another build */
@@ -481,7 +484,25 @@ void nmo_view_report(int rank);
 int nmo_view_cpu(int *node); /* current CPU, -1: ask the system */
 int nmo_view_count(void);    /* CPUs online, -1: ask the system */
 
-/* ---- track.c: events for the emulator ------------------------------------------------------ */
+/* ---- diary.c: who hears what the runtime tells ---------------------------------------------- */
+
+extern bool nmo_diary; /* a log is written */
+/* An op of plugin/wire.h, to the plugin or into the log. */
+void nmo_tell(int op, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e);
+void nmo_diary_child(void); /* after fork: the log is the parent's */
+struct nmo_small;
+bool nmo_diary_room(const struct nmo_small *slot); /* may the slot of the log's table be looked at and written? */
+static inline bool nmo_heard(void) { /* does anybody listen? */
+    return nmo_run.emulated || nmo_diary;
+}
+
+/* ---- homes.c: where pages are, for the log --------------------------------------------------- */
+
+void nmo_homes_all(void);                           /* of all objects and globals */
+void nmo_homes_gone(uintptr_t addr, size_t bytes);  /* an object, or part of one, is about to go */
+void nmo_homes_between(void);                       /* all of them, if it is time; by rank 0 only */
+
+/* ---- track.c: allocations, for whoever listens ---------------------------------------------- */
 
 void nmo_track_init(void); /* before all other events */
 void nmo_track_range(void); /* when nmo_text_lo is known */

@@ -1,6 +1,6 @@
 /* own.c: memory policy that the program asks for itself. The kernel answers and its
- * word counts; under emulation it is answered here, as the kernel of the emulated
- * machine would. A thread's own policy is remembered: a policy of the plan's on what
+ * word counts, and a log is told what it granted; under emulation it is answered here,
+ * as the kernel of the emulated machine would. A thread's own policy is remembered: a policy of the plan's on what
  * it allocates would win over it. */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,6 +42,16 @@ static unsigned long words(unsigned long bits) {
     return (bits + WORD - 1) / WORD;
 }
 
+static uint64_t ordinals(const unsigned long *mask, unsigned long bits) {
+    uint64_t set = 0;
+    for (int n = 0; n < nmo_run.nnodes; n++) {
+        unsigned os = (unsigned)nmo_run.os_node[n];
+        if (os < bits && mask[os / WORD] >> os % WORD & 1)
+            set |= 1ull << n;
+    }
+    return set;
+}
+
 /* As get_nodes of mm/mempolicy.c: a mask has size - 1 bits. libnuma interleaves over
  * the nodes that /proc/self/status allows, and that file is not emulated: of a machine
  * with one node it means all nodes. */
@@ -56,14 +66,11 @@ static long read_mask(const unsigned long *mask, unsigned long size, struct aske
         return -EFAULT;
     for (unsigned long b = 0; b < bits; b++)
         p->any |= mask[b / WORD] >> b % WORD & 1;
-    for (int n = 0; n < nmo_run.nnodes; n++) {
-        unsigned os = (unsigned)nmo_run.os_node[n];
-        if (os < bits && mask[os / WORD] >> os % WORD & 1)
-            p->set |= 1ull << n;
-        if (!os)
+    p->set = ordinals(mask, bits);
+    for (int n = 0; n < nmo_run.nnodes; n++)
+        if (!nmo_run.os_node[n])
             first = 1ull << n;
-    }
-    if (p->mode == POL_INTERLEAVE && p->set && p->set == first)
+    if (nmo_run.emulated && p->mode == POL_INTERLEAVE && p->set && p->set == first)
         p->set = nmo_run.nnodes < 64 ? (1ull << nmo_run.nnodes) - 1 : ~0ull;
     return 0;
 }
@@ -109,14 +116,19 @@ static long put_mask(uint64_t set, unsigned long *mask, unsigned long size) {
     return 0;
 }
 
-static long emu_mbind(const long a[6]) {
+/* The emulator answers in *ret. */
+static long tell_bind(const long a[6], long *ret) {
     struct asked p;
-    long ret = -ENOSYS, err = check(a[2], a[3], a[4], &p);
-    if (err)
-        return err;
+    long err = check(a[2], a[3], a[4], &p);
     int mode = p.mode | NMO_BIND_OWN | (a[5] & MOVE ? NMO_BIND_MOVE : 0);
-    nmo_emu(NMO_BIND, (uintptr_t)a[0], (uintptr_t)a[1], (uintptr_t)mode, p.set, (uintptr_t)&ret);
-    return ret;
+    if (!err)
+        nmo_tell(NMO_BIND, (uintptr_t)a[0], (uintptr_t)a[1], (uintptr_t)mode, p.set, (uintptr_t)ret);
+    return err;
+}
+
+static long emu_mbind(const long a[6]) {
+    long ret = -ENOSYS, err = tell_bind(a, &ret);
+    return err ? err : ret;
 }
 
 static long emu_get(const long a[6]) {
@@ -138,12 +150,17 @@ static long emu_get(const long a[6]) {
     return a[1] ? put_mask(set, (unsigned long *)a[1], (unsigned long)a[2]) : 0;
 }
 
+static int ordinal_of(int os_node) {
+    int n = 0;
+    while (n < nmo_run.nnodes && nmo_run.os_node[n] != os_node)
+        n++;
+    return n < nmo_run.nnodes ? n : -1;
+}
+
 /* The node of a page that is where it is told, or -errno, as move_pages has it. */
 static int emu_move_one(void *page, const int *to) {
-    int node = 0, status = -ENOENT;
-    while (to && node < nmo_run.nnodes && nmo_run.os_node[node] != *to)
-        node++;
-    if (node == nmo_run.nnodes)
+    int node = to ? ordinal_of(*to) : 0, status = -ENOENT;
+    if (node < 0)
         return -ENODEV;
     struct nmo_move move = {1, &page, to ? &node : NULL, &status, 0, 1};
     nmo_emu(NMO_MOVE, (uintptr_t)&move, 0, 0, 0, 0);
@@ -159,6 +176,31 @@ static long emu_move_pages(const long a[6]) {
     return 0;
 }
 
+/* Neighbours that came to one node in one record. */
+static void tell_moved(const long a[6]) {
+    const uintptr_t *pages = (const uintptr_t *)a[2];
+    const int *status = (const int *)a[4];
+    bool own = a[3] && (!a[0] || a[0] == nmo_pid);
+    for (unsigned long i = 0, n; own && i < (unsigned long)a[1]; i += n) {
+        int node = ordinal_of(status[i]);
+        for (n = 1; i + n < (unsigned long)a[1] && pages[i + n] == pages[i] + n * PAGE && status[i + n] == status[i];)
+            n++;
+        if (node >= 0)
+            nmo_tell(NMO_MOVE, pages[i], n, (uintptr_t)node, 0, 0);
+    }
+}
+
+static long linux_call(long number, const long a[6]) {
+    long ret = nmo_sys_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (NMO_LIKELY(!nmo_diary) || ret < 0)
+        return ret;
+    if (number == SYS_mbind)
+        tell_bind(a, NULL);
+    else if (number == SYS_move_pages)
+        tell_moved(a);
+    return ret;
+}
+
 /* A thread's local policy is what it has without one. */
 static int mode_of(int policy) {
     int mode = policy & ~POL_FLAGS;
@@ -166,17 +208,18 @@ static int mode_of(int policy) {
 }
 
 void nmo_own_begin(int rank) {
-    if (nmo_run.emulated)
-        nmo_emu(NMO_PREFER, (uintptr_t)mode_of(nmo_ranks[rank].policy), nmo_ranks[rank].policy_nodes, 0, 0, 0);
+    nmo_tell(NMO_PREFER, (uintptr_t)mode_of(nmo_ranks[rank].policy), nmo_ranks[rank].policy_nodes, 0, 0, 0);
 }
 
-/* The kernel judges the arguments where there is one: nobody asks for the nodes then. */
+/* The kernel judges the arguments where there is one: only a log asks for the nodes then. */
 static long set(const long a[6]) {
     struct asked p = {.mode = (int)a[0] & ~POL_FLAGS, .flags = (int)a[0] & POL_FLAGS};
     struct nmo_rank *r = self();
     long err = nmo_run.emulated ? check(a[0], a[1], a[2], &p) : nmo_sys_call(SYS_set_mempolicy, a[0], a[1], a[2], 0, 0, 0);
     if (err || !r)
         return err;
+    if (nmo_diary)
+        check(a[0], a[1], a[2], &p);
     r->policy = p.mode ? p.mode | p.flags : 0;
     r->policy_nodes = p.set;
     nmo_own_begin((int)(r - nmo_ranks));
@@ -192,7 +235,7 @@ long nmo_own_call(long number, const long a[6]) {
         return emu_get(a);
     if (nmo_ready() && nmo_run.emulated && number == SYS_move_pages)
         return emu_move_pages(a);
-    return nmo_sys_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return linux_call(number, a);
 }
 
 int nmo_own_first;
@@ -205,7 +248,9 @@ void nmo_own_init(void) {
         nmo_own_first = (int)strtoul(handed, &rest, 10);
         nmo_own_first_nodes = *rest ? strtoul(rest + 1, NULL, 16) : 0;
     } else if (!nmo_run.emulated) {
-        nmo_sys_call(SYS_get_mempolicy, (long)&nmo_own_first, 0, 0, 0, 0, 0);
+        unsigned long mask[1024 / WORD] = {0};
+        nmo_sys_call(SYS_get_mempolicy, (long)&nmo_own_first, (long)mask, 1024, 0, 0, 0);
+        nmo_own_first_nodes = ordinals(mask, 1024);
     }
 }
 

@@ -318,7 +318,7 @@ static const char *parse_loop(struct parse *p, struct line *line) {
 
 static const char *parse_line(struct parse *p, struct line *line) {
     static const char *const names[] = {"mode", "sys", "mark", "page-ranges", "cpu", "node", "pinned", "only", "summary",
-                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "page-size", "otherwise", "affine", "read", "plain", NULL};
+                                        "module", "object", "frame", "symbol", "map", "touched", "loop", "page-size", "otherwise", "affine", "read", "plain", "log", NULL};
     static const char *const modes[] = {"track", "apply", "bind", NULL};
     static const char *const systems[] = {"linux", "emulated", NULL};
     switch (choice(line, names)) {
@@ -342,7 +342,8 @@ static const char *parse_line(struct parse *p, struct line *line) {
     case 17: return parse_runs(p, line, OTHERWISE);
     case 18: p->run->affine = number(line) != 0; return NULL;
     case 19: return parse_file(&p->run->read[p->run->nread++], line);
-    default: p->run->plain[p->run->nplain++] = word(line); return NULL;
+    case 20: p->run->plain[p->run->nplain++] = word(line); return NULL;
+    default: p->run->log = line->at; return NULL;
     }
 }
 
@@ -402,6 +403,8 @@ static const char *check(const struct nmo_run *run) {
         return "no cpu line";
     if (!run->nnodes)
         return "no node line";
+    if (run->log && (run->mode != NMO_MODE_TRACK || run->emulated))
+        return "a log is for mode track on linux";
     if (run->page_size & (run->page_size - 1) || run->page_size > 1u << 30)
         return "the page size is not a power of two up to 1 GiB";
     for (int i = 0; i < run->ncpus; i++)

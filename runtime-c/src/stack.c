@@ -47,7 +47,7 @@ static struct nmo_site *add_site(uint64_t hash, const uintptr_t *frames, uint32_
     for (uint32_t i = 0; i < n; i++)
         site->frames[i] = frames[i];
     if (nmo_track)
-        nmo_emu(NMO_SITE, site->id, n, (uintptr_t)site->frames, 0, 0);
+        nmo_tell(NMO_SITE, site->id, n, (uintptr_t)site->frames, 0, 0);
     __atomic_store_n(&sites[at], site, __ATOMIC_RELEASE);
     return site;
 }

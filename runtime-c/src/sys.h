@@ -42,6 +42,8 @@ extern const struct nmo_sys nmo_sys_linux, nmo_sys_emu;
 /* ---- the same on every seam: raw system calls that touch no memory policy ---- */
 
 long nmo_sys_call(long number, long a, long b, long c, long d, long e, long f);
+/* A call that sets or asks for memory policy; the linkable library has its own. */
+long nmo_sys_policy(long number, long a, long b, long c, long d, long e, long f);
 void *nmo_sys_map(size_t bytes); /* zeroed, not reserved; NULL on failure */
 void nmo_sys_unmap(void *at, size_t bytes);
 long nmo_sys_write(int fd, const void *from, size_t bytes);

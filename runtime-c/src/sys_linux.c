@@ -115,6 +115,10 @@ long nmo_sys_append(const char *path, const char *text, size_t bytes) {
 
 /* ---- memory policy ---- */
 
+__attribute__((weak)) long nmo_sys_policy(long number, long a, long b, long c, long d, long e, long f) {
+    return nmo_sys_call(number, a, b, c, d, e, f);
+}
+
 enum { OS_NODES = 1024, MASK_WORDS = OS_NODES / 64 };
 
 static void os_mask(uint64_t nodes, unsigned long *mask) {
@@ -129,7 +133,7 @@ static long linux_bind(uintptr_t addr, size_t bytes, int mode, uint64_t nodes) {
     unsigned long mask[MASK_WORDS];
     os_mask(nodes, mask);
     bool none = mode == NMO_MPOL_DEFAULT;
-    return nmo_sys_call(SYS_mbind, (long)addr, (long)bytes, mode, none ? 0 : (long)mask, none ? 0 : OS_NODES + 1, 0);
+    return nmo_sys_policy(SYS_mbind, (long)addr, (long)bytes, mode, none ? 0 : (long)mask, none ? 0 : OS_NODES + 1, 0);
 }
 
 static int ordinal_of(int os_node) {
@@ -148,13 +152,13 @@ static long linux_move(size_t count, void **pages, const int *nodes, int *status
         size_t n = count - at < PORTION ? count - at : PORTION;
         for (size_t i = 0; i < n; i++)
             os[i] = nmo_run.os_node[nodes[at + i]];
-        long ret = nmo_sys_call(SYS_move_pages, 0, (long)n, (long)(pages + at), (long)os, (long)(status + at), 2);
+        long ret = nmo_sys_policy(SYS_move_pages, 0, (long)n, (long)(pages + at), (long)os, (long)(status + at), 2);
         if (ret < 0)
             return ret;
         left += ret;
     }
     if (!nodes) {
-        long ret = nmo_sys_call(SYS_move_pages, 0, (long)count, (long)pages, 0, (long)status, 0);
+        long ret = nmo_sys_policy(SYS_move_pages, 0, (long)count, (long)pages, 0, (long)status, 0);
         if (ret < 0)
             return ret;
     }
@@ -172,13 +176,13 @@ static long linux_prefer(int node, struct nmo_sys_policy *old) {
     unsigned long mask[MASK_WORDS];
     if (node < 0) {
         bool none = old->mode == NMO_MPOL_DEFAULT;
-        return nmo_sys_call(SYS_set_mempolicy, old->mode, none ? 0 : (long)old->mask, none ? 0 : OS_NODES + 1, 0, 0, 0);
+        return nmo_sys_policy(SYS_set_mempolicy, old->mode, none ? 0 : (long)old->mask, none ? 0 : OS_NODES + 1, 0, 0, 0);
     }
     long err = nmo_sys_call(SYS_get_mempolicy, (long)&old->mode, (long)old->mask, OS_NODES, 0, 0, 0);
     if (err < 0)
         return err;
     os_mask(1ull << node, mask);
-    return nmo_sys_call(SYS_set_mempolicy, NMO_MPOL_PREFERRED, (long)mask, OS_NODES + 1, 0, 0, 0);
+    return nmo_sys_policy(SYS_set_mempolicy, NMO_MPOL_PREFERRED, (long)mask, OS_NODES + 1, 0, 0, 0);
 }
 
 /* A few page faults cost less than the call that spares them, and Linux before

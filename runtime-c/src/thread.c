@@ -3,6 +3,9 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "../plugin/wire.h"
 #include "nmo.h"
@@ -61,12 +64,34 @@ void nmo_thread_unclaim(int rank) {
     nmo_lock_release(&rank_lock);
 }
 
-/* The kernel's bounds are those of pthread_getattr_np, which may allocate: a
- * thread's own stack contains its frame, its TLS is above. */
+/* The calling thread, as it was told; a forked child's has the same stack. */
+static __thread struct nmo_thread told __attribute__((tls_model("initial-exec")));
+
+/* The main thread's: the program's name is the last thing on it, and a pointer's room.
+ * pthread_getattr_np would allocate for it, while the allocator that starts us may hold
+ * its locks. */
+static void main_stack(struct nmo_thread *out) {
+    enum { PAGE = 4096 };
+    const char *last = (const char *)getauxval(AT_EXECFN);
+    struct rlimit most = {0, 0};
+    nmo_sys_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&most, 0, 0);
+    if (!last || !most.rlim_cur)
+        return;
+    uint64_t bytes = most.rlim_cur < 1ull << 36 ? most.rlim_cur : 1ull << 36;
+    uintptr_t end = (uintptr_t)last + nmo_mem_length(last) + 1 + sizeof(void *);
+    out->stack_hi = (end + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    out->stack_lo = (out->stack_hi - bytes) & ~(uintptr_t)(PAGE - 1);
+}
+
+/* A thread's own stack contains its frame, its TLS is above. */
 static void stack_bounds(struct nmo_thread *out) {
     pthread_attr_t attr;
     void *lo;
     size_t bytes;
+    if (nmo_sys_tid() == nmo_sys_pid()) {
+        main_stack(out);
+        return;
+    }
     if (pthread_getattr_np(pthread_self(), &attr))
         return;
     if (!pthread_attr_getstack(&attr, &lo, &bytes)) {
@@ -79,20 +104,24 @@ static void stack_bounds(struct nmo_thread *out) {
     pthread_attr_destroy(&attr);
 }
 
+static bool bound_by_us(int rank) {
+    return nmo_state == NMO_READY && rank >= 0 && !nmo_run.emulated && !nmo_run.pinned && !unbound && !nmo_ranks[rank].pinned;
+}
+
+/* Where nobody binds the thread it is on no CPU in particular. */
 static void tell(int rank, uintptr_t start) {
-    const struct nmo_run_cpu *cpu = &nmo_run.cpus[nmo_ranks[rank].cpu];
-    struct nmo_thread thread = {.start = start, .pinned = nmo_ranks[rank].pinned};
+    bool somewhere = nmo_run.emulated || nmo_ranks[rank].pinned || bound_by_us(rank);
+    struct nmo_run_cpu cpu = somewhere ? nmo_run.cpus[nmo_ranks[rank].cpu] : (struct nmo_run_cpu){-1, -1};
     bool quiet = nmo_self.quiet;
     nmo_self.quiet = true;
     nmo_emu_pause();
-    stack_bounds(&thread);
-    nmo_emu(NMO_THREAD_START, (uintptr_t)rank, (uintptr_t)cpu->id, (uintptr_t)cpu->node, (uintptr_t)&thread, 0);
+    told.start = start;
+    told.pinned = nmo_ranks[rank].pinned;
+    if (!told.stack_hi)
+        stack_bounds(&told);
+    nmo_tell(NMO_THREAD_START, (uintptr_t)rank, (uintptr_t)cpu.id, (uintptr_t)cpu.node, (uintptr_t)&told, 0);
     nmo_emu_resume();
     nmo_self.quiet = quiet;
-}
-
-static bool bound_by_us(int rank) {
-    return nmo_state == NMO_READY && rank >= 0 && !nmo_run.emulated && !nmo_run.pinned && !unbound && !nmo_ranks[rank].pinned;
 }
 
 void nmo_thread_bind(int rank, int tid) {
@@ -115,7 +144,7 @@ void nmo_thread_begin(int rank, uintptr_t start) {
     r->pthread = (uintptr_t)pthread_self();
     __atomic_store_n(&r->tid, nmo_sys_tid(), __ATOMIC_RELEASE);
     nmo_thread_bind(rank, 0);
-    if (nmo_run.emulated)
+    if (nmo_heard())
         tell(rank, start);
     if (r->policy)
         nmo_own_begin(rank);
@@ -137,10 +166,10 @@ void nmo_thread_tighten(void) {
 
 void nmo_thread_moved(int rank) {
     const struct nmo_run_cpu *cpu = &nmo_run.cpus[nmo_ranks[rank].cpu];
-    if (nmo_run.emulated && rank == nmo_self.rank1 - 1)
+    if (rank != nmo_self.rank1 - 1)
+        nmo_tell(NMO_THREAD_MOVED, (uintptr_t)rank, (uintptr_t)cpu->id, (uintptr_t)cpu->node, nmo_ranks[rank].pinned, 0);
+    else if (nmo_heard())
         tell(rank, 0);
-    else if (nmo_run.emulated)
-        nmo_emu(NMO_THREAD_MOVED, (uintptr_t)rank, (uintptr_t)cpu->id, (uintptr_t)cpu->node, nmo_ranks[rank].pinned, 0);
 }
 
 void nmo_thread_end(void) {
@@ -149,8 +178,7 @@ void nmo_thread_end(void) {
         return;
     nmo_view_report(rank);
     nmo_self.rank1 = 0;
-    if (nmo_run.emulated)
-        nmo_emu(NMO_THREAD_END, (uintptr_t)rank, 0, 0, 0, 0);
+    nmo_tell(NMO_THREAD_END, (uintptr_t)rank, 0, 0, 0, 0);
     nmo_thread_unclaim(rank);
 }
 
@@ -177,7 +205,7 @@ int nmo_thread_rank(void) {
         if (rank < 0)
             return NMO_MAX_RANKS - 1;
         __atomic_store_n(&nmo_ranks[rank].tid, nmo_sys_tid(), __ATOMIC_RELEASE);
-        if (nmo_run.emulated)
+        if (nmo_heard())
             tell(rank, 0);
     }
     return nmo_self.rank1 - 1;
@@ -188,7 +216,7 @@ void nmo_thread_enter(const struct nmo_region *region) {
     if (NMO_UNLIKELY(nmo_self.rank1 && nmo_ranks[nmo_self.rank1 - 1].pinned_by))
         nmo_view_report(nmo_self.rank1 - 1);
     if (nmo_track)
-        nmo_emu(NMO_REGION, region->fn, region->master, region->instance, region->row, 0);
+        nmo_tell(NMO_REGION, region->fn, region->master, region->instance, region->row, 0);
 }
 
 void nmo_thread_leave(const struct nmo_region *outer) {
@@ -196,9 +224,11 @@ void nmo_thread_leave(const struct nmo_region *outer) {
     nmo_self.region = *outer;
     if (!nmo_track || inside)
         return;
-    nmo_emu(NMO_REGION, outer->fn, 0, outer->instance, outer->row, 0);
+    nmo_tell(NMO_REGION, outer->fn, 0, outer->instance, outer->row, 0);
+    if (nmo_diary && !outer->fn && nmo_self.rank1 == 1)
+        nmo_homes_between();
     if (outer->site) /* its loop goes on */
-        nmo_emu(NMO_LOOP, outer->site, 0, 0, 0, 0);
+        nmo_tell(NMO_LOOP, outer->site, 0, 0, 0, 0);
 }
 
 int nmo_thread_threads(void) {
@@ -236,4 +266,6 @@ void nmo_thread_child(void) {
     if (!nmo_run.emulated && !nmo_run.pinned && !mine.pinned)
         nmo_sys->set_affinity(0, nmo_view_bytes, mine.view_set ? mine.view : nmo_view_all);
     unbound = true;
+    if (nmo_diary)
+        tell(rank, 0);
 }

@@ -1,4 +1,4 @@
-/* track.c: allocations told to the emulator. */
+/* track.c: allocations, told to whoever listens. */
 #include "nmo.h"
 #include "sys.h"
 
@@ -17,9 +17,10 @@ enum { COUNTERS = 1 << 18 };
 static struct counter *counters;
 
 void nmo_track_init(void) {
-    nmo_emu(NMO_HELLO, NMO_WIRE_VERSION, (uintptr_t)&plugin, 0, 0, 0);
+    nmo_tell(NMO_HELLO, NMO_WIRE_VERSION, (uintptr_t)&plugin, 0, 0, 0);
     if (plugin.version != NMO_WIRE_VERSION) {
-        nmo_say("the emulator's plugin did not answer, or is of another version: nothing is tracked");
+        if (!nmo_run.log) /* else it is said */
+            nmo_say("the emulator's plugin did not answer, or is of another version: nothing is tracked");
         return;
     }
     counters = nmo_sys_map(COUNTERS * sizeof *counters);
@@ -27,8 +28,7 @@ void nmo_track_init(void) {
 }
 
 void nmo_track_range(void) {
-    if (nmo_run.emulated)
-        nmo_emu(NMO_TRACKER, nmo_text_lo, nmo_text_hi, 0, 0, 0);
+    nmo_tell(NMO_TRACKER, nmo_text_lo, nmo_text_hi, 0, 0, 0);
 }
 
 /* Index of the counter of (site, rank), from 1; 0 where the table is full. */
@@ -51,6 +51,8 @@ static void vote_page(uint64_t page, uint32_t site, int32_t bytes) {
     uint32_t at = (uint32_t)(page * 0x9E3779B97F4A7C15ull >> 32) & mask;
     for (int tries = 0; tries < 256; tries++, at = (at + 1) & mask) {
         struct nmo_small *s = &plugin.small[at];
+        if (nmo_diary && !nmo_diary_room(s))
+            return;
         uint64_t has = __atomic_load_n(&s->page, __ATOMIC_RELAXED);
         if (!has && __atomic_compare_exchange_n(&s->page, &has, page, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             has = page;
@@ -92,12 +94,12 @@ void nmo_track_alloc(struct nmo_site *site, uintptr_t addr, size_t bytes, enum n
         event.ordinal = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
         event.overlaps = __atomic_fetch_add(&c->live, 1, __ATOMIC_RELAXED) > 0;
     }
-    nmo_emu(NMO_ALLOC, addr, bytes, (uintptr_t)&event, 0, 0);
+    nmo_tell(NMO_ALLOC, addr, bytes, (uintptr_t)&event, 0, 0);
 }
 
 void nmo_track_free(const struct nmo_live *live) {
     if (live->slot)
         __atomic_fetch_sub(&counters[live->slot - 1].live, 1, __ATOMIC_RELAXED);
     if (!live->whole_addr || live->whole_addr == live->addr) /* else another block may begin there by now */
-        nmo_emu(NMO_FREE, live->addr, 0, 0, 0, 0);
+        nmo_tell(NMO_FREE, live->addr, 0, 0, 0, 0);
 }

@@ -68,10 +68,20 @@ static void check_behind(void) {
     CHECK(!nmo_run.behind[0] && !nmo_run.behind[1] && nmo_run.behind[2] == 2, "%d", nmo_run.behind[2]);
 }
 
+static void check_log(void) {
+    static const char text[] = "numaopt-run 1\nmode track\nsys linux\ncpu 0 0\nnode 0 0\nlog /tmp/a log\n";
+    const char *why;
+    int line = parse(text, sizeof text - 1, &why);
+    CHECK(line == 0, "line %d: %s", line, why);
+    CHECK(!strcmp(nmo_run.log, "/tmp/a log"), "%s", nmo_run.log);
+}
+
 static const struct {
     const char *name, *text;
     int line;
 } bad[] = {
+    {"a log of a plan", "numaopt-run 1\nmode apply\nsys linux\ncpu 0 0\nnode 0 0\nlog /tmp/log\n", 6},
+    {"a log and an emulator", "numaopt-run 1\nmode track\nsys emulated\ncpu 0 0\nnode 0 0\nlog /tmp/log\n", 6},
     {"another version", "numaopt-run 2\n", 1},
     {"another file", "\x7f" "ELF", 1},
     {"truncated", "numaopt-run 1\ncpu 0 0\nnode 0", 1},
@@ -139,6 +149,7 @@ static void mutate(int times) {
 int main(void) {
     check_good();
     check_behind();
+    check_log();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *why = "";
         int line = parse(bad[i].text, strlen(bad[i].text), &why);

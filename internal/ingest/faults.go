@@ -1,0 +1,47 @@
+package ingest
+
+import (
+	"fmt"
+
+	"numaopt/internal/profile"
+	"numaopt/internal/topo"
+)
+
+// again is the page faults to each page from which on they go on after the first touch.
+const again = 1.5
+
+// evenRemote says how remote the pages of a profile of page faults are where each weighs
+// the same; "" where there are first touches only.
+func evenRemote(p *profile.Profile) string {
+	type page struct{ object, index int }
+	type use struct{ remote, all float64 }
+	pages := map[page]*use{}
+	var total use
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		g := &p.Pages[r.Page]
+		if g.Home == topo.Unknown {
+			continue
+		}
+		u := pages[page{g.Object, g.Index}]
+		if u == nil {
+			u = new(use)
+			pages[page{g.Object, g.Index}] = u
+		}
+		u.all += float64(r.Count)
+		total.all += float64(r.Count)
+		if g.Home != p.Threads[r.Thread].Node {
+			u.remote += float64(r.Count)
+			total.remote += float64(r.Count)
+		}
+	}
+	if total.all < again*float64(len(pages)) || total.all == 0 {
+		return ""
+	}
+	sum := 0.0
+	for _, u := range pages {
+		sum += u.remote / u.all
+	}
+	return fmt.Sprintf("a page has a fault each time that the kernel looks who uses it, however often it is used: %.1f%% of faults are remote, %.1f%% where every page weighs the same",
+		100*total.remote/total.all, 100*sum/float64(len(pages)))
+}

@@ -1,0 +1,108 @@
+package sample
+
+import (
+	"errors"
+	"io/fs"
+
+	"numaopt/internal/arena"
+	"numaopt/internal/eventlog"
+)
+
+// logs reads what the runtime wrote down of the processes: homes, objects, loops.
+func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
+	out := map[uint32]*eventlog.History{}
+	if r.opt.Log == "" {
+		return out, nil
+	}
+	for _, pid := range pids {
+		l, err := eventlog.Open(r.opt.Log, int(pid))
+		bad := (*eventlog.FormatError)(nil)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a process without the runtime
+			continue
+		case errors.As(err, &bad):
+			r.stats.NoLog = bad.Error()
+			continue
+		case err != nil:
+			return nil, err
+		}
+		h := l.Read()
+		l.EachSmall(h.KeepSmall)
+		r.stats.LogLost += l.Lost
+		l.Close()
+		out[pid] = h
+	}
+	for _, h := range out {
+		h.Inherit(out[uint32(h.Parent)])
+	}
+	return out, nil
+}
+
+// codeAt is the code at an address of the process.
+func (s *space) codeAt(addr uint64) arena.Code {
+	if p := s.at(addr, eventlog.Always); p != nil && p.module >= 0 {
+		return arena.Code{VAddr: addr - s.modules[p.module].Base, Module: int(p.module)}
+	}
+	return arena.Code{VAddr: addr, Module: -1}
+}
+
+// own reports whether an access is not the program's: it is by the runtime's code, or
+// to its log.
+func (s *space) own(pc, addr uint64) bool {
+	if s == nil || s.log == nil {
+		return false
+	}
+	return pc >= s.log.Tracker[0] && pc < s.log.Tracker[1] || addr >= s.logAt[0] && addr < s.logAt[1]
+}
+
+// ranks is one more than the highest rank that the log knows.
+func (s *space) ranks() int {
+	if s.log == nil {
+		return 0
+	}
+	return s.log.Ranks()
+}
+
+// rankOf is the rank of a thread, and whether the program chose its CPU.
+func (s *space) rankOf(pid int, tid uint32) (rank int, pinned, known bool) {
+	if s.log == nil {
+		return 0, false, false
+	}
+	t := s.log.Thread(tid)
+	switch {
+	case t != nil && t.Rank >= 0:
+		return t.Rank, t.Pinned, true
+	case int(tid) == pid && s.log.Parent != 0: // it went on in a forked process
+		return 0, false, true
+	}
+	return 0, false, false
+}
+
+// homeKey is a page of an object in one number.
+func homeKey(object int32, page uint64) uint64 { return uint64(object)<<45 | page&(1<<45-1) }
+
+// asked is the nodes that the kernel named for pages, by homeKey: its last word on
+// each.
+func (s *space) asked() map[uint64]int8 {
+	out := map[uint64]int8{}
+	if s.log == nil {
+		return out
+	}
+	s.log.EachHome(func(time, page uint64, node int) {
+		object, _ := s.heap.at(page, time)
+		out[homeKey(object, page)] = int8(node)
+	})
+	return out
+}
+
+// placed reports whether the program itself chose the home of a page.
+func (s *space) placed(p *page) bool {
+	if s.log == nil || !s.log.Places() {
+		return false
+	}
+	if p.object > 0 && int(p.object) < len(s.log.Objects) {
+		o := &s.log.Objects[p.object]
+		return s.log.Placed(p.number, o.From, o.To)
+	}
+	return s.log.Placed(p.number, 0, eventlog.Always)
+}

@@ -1,0 +1,152 @@
+package sample
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"numaopt/internal/arena"
+	"numaopt/internal/eventlog"
+	et "numaopt/internal/eventlog/eventlogtest"
+	pt "numaopt/internal/perfdata/perfdatatest"
+)
+
+// TestLogged merges a recording with what the runtime wrote down: objects, ranks,
+// loops and homes are the log's.
+func TestLogged(t *testing.T) {
+	w := recording()
+	w.Mmap(100, 100, 3, 0x400000, 0x10000, 0, "/nowhere/app")
+	log := &et.Writer{PID: 100, Small: []et.Vote{{Page: (heapA + 0x8000) >> 12, Site: 1}}}
+	log.Hello(100, 5)
+	log.Op(100, 5, 2, [5]uint64{0x700000, 0x701000})
+	log.Thread(101, 6, 3, -1, 0x401800, 0, 0)
+	log.Thread(100, 6, 0, -1, 0, 0, 0)
+	log.Site(100, 7, 1, 0x401005)
+	log.Alloc(100, 10, heapA+16, 8192, 1, 0, 0, 1)
+	log.Region(101, 20, 0x401200, true, 0, 1)
+	log.Loop(101, 25, 0x401234, 6, true, 0)
+	log.Region(101, 40, 0, false, 0, 0)
+	log.Homes(100, 45, heapA, 1, 0)
+	log.Free(100, 50, heapA+16)
+	log.Alloc(101, 60, heapA, 4096, 1, 3, 0, 1)
+	prefix := filepath.Join(t.TempDir(), "log")
+	log.File(t, prefix)
+	w.Mmap(100, 100, 4, 0x7e0000000000, 0x10000, 0, prefix+".100")
+	own := at(100, 0, 30, heapA, localRAM, 100)
+	own.IP = 0x700010
+	w.Add(pt.Variable{},
+		at(100, 0, 12, heapA+64, hitL1, 5),
+		at(101, 2, 21, heapA+4096, hitL1, 5),   // in the region
+		at(101, 2, 26, heapA+4096, hitL1, 5),   // in its loop
+		at(101, 2, 41, heapA+4096, hitL1, 5),   // after it
+		at(101, 2, 61, heapA, hitL1, 5),        // of the second object there
+		at(100, 0, 62, heapA+0x8000, hitL1, 5), // of no object
+		own,
+		at(100, 0, 63, 0x7e0000000010, hitL1, 5),
+	)
+	table, stats := read(t, w, Options{Log: prefix})
+	if stats.Used != 6 || stats.Own != 2 || !table.Logged() {
+		t.Errorf("stats %+v, want 6 used and 2 of the runtime", stats)
+	}
+	type row struct {
+		object, home, rank int
+		number             uint64
+		loop, start        int
+	}
+	threads, _ := table.Threads()
+	pages := map[int]arena.Page{}
+	table.EachPage(func(i int, p arena.Page) { pages[i] = p }) //nolint:errcheck // memory
+	var got []row
+	table.EachBlock(func(b *arena.Block) { //nolint:errcheck // memory
+		p := pages[b.Page]
+		r := row{object: p.Object, home: p.Home, rank: threads[b.Thread].Rank, number: p.Number - heapA>>12}
+		if n, ok := b.Region.Loop(); ok {
+			r.loop = n
+		} else {
+			_, r.start = b.Region.Function()
+		}
+		got = append(got, r)
+	})
+	want := []row{
+		{0, -1, 0, 8, 0, 0},
+		{1, 1, 0, 0, 0, 0},
+		{1, 0, 3, 1, 0, 1},
+		{1, 0, 3, 1, 1, 0},
+		{1, 0, 3, 1, 2, 0},
+		{2, -1, 3, 0, 0, 1},
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(row{})); d != "" {
+		t.Errorf("rows (-want +got):\n%s", d)
+	}
+	loops, _ := table.Loops()
+	wantLoops := []arena.Loop{{},
+		{Code: arena.Code{VAddr: 0x1200}, Site: arena.Code{Module: -1}, Entries: 1, Sweep: 1},
+		{Code: arena.Code{VAddr: 0x1200}, Site: arena.Code{VAddr: 0x1234}, Entries: 1, LibOMP: true, Static: true},
+	}
+	if d := cmp.Diff(wantLoops, loops); d != "" {
+		t.Errorf("loops (-want +got):\n%s", d)
+	}
+	starts, _ := table.Starts()
+	if d := cmp.Diff([]arena.Code{{}, {VAddr: 0x1800}}, starts); d != "" {
+		t.Errorf("starts (-want +got):\n%s", d)
+	}
+	small := 0
+	table.EachSmall(func(v arena.SmallVote) { small += v.Site }) //nolint:errcheck // memory
+	if small != 1 {
+		t.Errorf("votes of small allocations: sites add up to %d, want 1", small)
+	}
+}
+
+// TestLifetimes compares the tree with a search through all objects.
+func TestLifetimes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	objects := make([]eventlog.Object, 1)
+	now := uint64(0)
+	for range 5000 {
+		now += rnd.Uint64N(10) * soon / 16
+		o := eventlog.Object{From: now, To: now + 1 + rnd.Uint64N(40)*soon/8}
+		o.Addr = rnd.Uint64N(64) * 1024
+		o.Bytes = 4096 + rnd.Uint64N(40)*512
+		overlaps := func(x eventlog.Object) bool {
+			return x.To > o.From && x.Addr < o.Addr+o.Bytes && o.Addr < x.Addr+x.Bytes
+		}
+		if !slices.ContainsFunc(objects, overlaps) {
+			objects = append(objects, o)
+		}
+	}
+	l := newLifetimes(objects)
+	f := finder{in: l}
+	for range 20000 {
+		addr, time := rnd.Uint64N(100*1024), rnd.Uint64N(now+now/10+1)
+		if got, want := f.find(addr, time), slowly(objects, addr/4096, time); got != want {
+			t.Fatalf("object at %#x at %d: %d, want %d", addr, time, got, want)
+		}
+	}
+}
+
+func slowly(objects []eventlog.Object, page, time uint64) int32 {
+	best, next := int32(0), int32(0)
+	for i := range objects[1:] {
+		i++
+		o := &objects[i]
+		first, end := o.Addr/4096, (o.Addr+o.Bytes+4095)/4096
+		covered := func(p uint64) uint64 { return min(o.Addr+o.Bytes, (p+1)*4096) - max(o.Addr, p*4096) }
+		switch {
+		case page < first || page >= end || covered(page) < 2048:
+		case covered(page) > 2048 || o.Addr < page*4096: // of two that cover half each, the lower
+			if o.From <= time && time < o.To && (best == 0 || o.From >= objects[best].From) {
+				best = int32(i)
+			}
+			if o.From > time && o.From-time < soon && next == 0 {
+				next = int32(i)
+			}
+		}
+	}
+	if best == 0 {
+		return next
+	}
+	return best
+}

@@ -1,0 +1,122 @@
+package sample
+
+import (
+	"cmp"
+	"slices"
+
+	"numaopt/internal/arena"
+)
+
+// firstFaults is the first faults of each page in each frame, by time.
+func firstFaults(workers []*worker, pid uint32, settled func(arena.Region) arena.Region) map[pageKey][]fault {
+	first := map[frameKey]fault{}
+	for _, w := range workers {
+		for key, f := range w.faults {
+			if key.page.pid != pid {
+				continue
+			}
+			f.region = settled(f.region)
+			if have, ok := first[key]; !ok || f.time < have.time {
+				first[key] = f
+			}
+		}
+	}
+	out := map[pageKey][]fault{}
+	for key, f := range first {
+		out[key.page] = append(out[key.page], f)
+	}
+	for _, list := range out {
+		slices.SortFunc(list, func(a, b fault) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.tid, b.tid)) })
+	}
+	return out
+}
+
+// split makes a page of each home that p had while it was sampled, by its physical
+// addresses: an access is remote or not by where the page was then. Samples that do
+// not tell are of the home that p had most. The first touch is of the earliest.
+func (t *Table) split(p page, faults []fault) []page {
+	cells := t.cells[p.first:p.last]
+	home := func(c *cell) int {
+		if h := c.how.home(); h >= 0 {
+			return h
+		}
+		return p.home
+	}
+	if !slices.ContainsFunc(cells, func(c cell) bool { return home(&c) != home(&cells[0]) }) {
+		return []page{p}
+	}
+	t.r.stats.Moved++
+	slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(home(&a), home(&b)) })
+	var out []page
+	var earliest uint64
+	first := 0
+	for i := range cells {
+		c := &cells[i]
+		if n := len(out); n == 0 || out[n-1].home != home(c) {
+			out = append(out, page{object: p.object, number: p.number, first: p.first + i, home: home(c)})
+		}
+		out[len(out)-1].last = p.first + i + 1
+		if i == 0 || c.first < earliest {
+			earliest, first = c.first, len(out)-1
+		}
+	}
+	out[first].fault = p.fault
+	out[0], out[first] = out[first], out[0]
+	t.before(out, faults)
+	return out
+}
+
+// before puts the faults that moved a page to where it was before: that is the memory
+// which the thread has used since the fault before. The kernel moves a page within the
+// fault, and the fault that finds it in a new frame is the one that did.
+func (t *Table) before(homes []page, faults []fault) {
+	at := func(home int) *page {
+		i := slices.IndexFunc(homes, func(p page) bool { return p.home == home })
+		if i < 0 {
+			return nil
+		}
+		return &homes[i]
+	}
+	var from *page
+	for i := range faults {
+		f := &faults[i]
+		to := at(f.home)
+		if to == nil {
+			continue
+		}
+		if from != nil && from != to {
+			if c := t.cellOf(to, f); c != nil {
+				c.count--
+				from.late = append(from.late, *f)
+			}
+		}
+		from = to
+	}
+}
+
+// cellOf is a cell of p that f is counted in.
+func (t *Table) cellOf(p *page, f *fault) *cell {
+	for i := p.first; i < p.last; i++ {
+		if c := &t.cells[i]; c.how.fault() && c.count > 0 && c.tid == f.tid && c.how.cpu() == f.cpu && c.region == f.region {
+			return c
+		}
+	}
+	return nil
+}
+
+// leaveOut takes the first fault of a page out of its counts if there are others. The
+// first touch is kept as such; those that follow are samples of who uses the page, and
+// it is none: it always comes, and is always local.
+func (t *Table) leaveOut(p *page) {
+	samples := uint32(0)
+	for i := p.first; i < p.last; i++ {
+		samples += t.cells[i].samples
+	}
+	if p.fault == nil || samples < 2 {
+		return
+	}
+	if c := t.cellOf(p, p.fault); c != nil {
+		c.count--
+		t.accesses--
+	}
+}
