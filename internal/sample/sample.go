@@ -83,7 +83,7 @@ func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
 	if err := usable(f); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]parts{}}
+	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]*parts{}}
 	if err := r.side(); err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +137,7 @@ type reader struct {
 	places *places
 
 	partsLock sync.Mutex
-	parts     map[uint32]parts // by process, see partsOf
+	parts     map[uint32]*parts // by process, see partsOf
 }
 
 // role is what the samples of an event are.
