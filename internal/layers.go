@@ -16,10 +16,10 @@ package internal
 // source to it. A new package gets its row in the same change.
 var Rows = [][]string{
 	{"ident", "units", "stat", "golden", "safefile", "programs", "arena", "perfdata"},
-	{"topo", "symbol", "runfile", "pattern", "pmu", "eventlog", "mitos"},
-	{"profile", "plan", "record", "bounds"},
-	{"sample"},
-	{"ingest", "access", "launch"},
+	{"topo", "symbol", "runfile", "pattern", "eventlog", "mitos"},
+	{"profile", "plan", "record", "bounds", "pmu", "probe"},
+	{"sample", "counters"},
+	{"ingest", "access", "latency", "launch"},
 	{"shape"},
 	{"classify", "lab"},
 	{"planner", "check", "doctor"},

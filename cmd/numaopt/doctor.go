@@ -5,20 +5,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"numaopt/internal/doctor"
+	"numaopt/internal/probe"
 	"numaopt/internal/runfile"
+	"numaopt/internal/topo"
 )
 
 // doctorOptions is numaopt doctor's command line, and the machine it looks at.
 type doctorOptions struct {
-	json bool
-	save string // directory for a copy of what describes the machine; "" is none
+	json    bool
+	latency bool
+	save    string // directory for a copy of what describes the machine; "" is none
 
 	root   fs.FS // nil is this machine
 	prober doctor.Prober
@@ -34,15 +40,21 @@ the kernel's settings that matter, memory events, emulators, numaopt's own parts
 For each it says what is there, what that means for numaopt, and where something
 is missing the one fix. It changes nothing.
 
+--latency measures instead what a load from each node's memory costs the CPUs of each
+node, and what they can read in a second: a second or two for each pair, on a machine
+that should be idle.
+
 Exit status: 0, or 3 if nothing that runs a program can work here.`,
 		Example: `  numaopt doctor
   numaopt doctor --json
+  numaopt doctor --latency           # ns and GB/s between the nodes
   numaopt doctor --save machine      # for a bug report: a copy of the files it read`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opt) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&opt.json, "json", false, "print JSON")
+	f.BoolVar(&opt.latency, "latency", false, "measure latency and bandwidth of each pair of nodes")
 	f.StringVar(&opt.save, "save", "", "copy the files that describe this machine to `DIR`")
 	return cmd
 }
@@ -50,6 +62,9 @@ Exit status: 0, or 3 if nothing that runs a program can work here.`,
 func runDoctor(ctx context.Context, std *stdio, opt doctorOptions) error {
 	if opt.root == nil {
 		opt.root, opt.prober = os.DirFS("/"), doctor.Machine{FindLib: findLib}
+	}
+	if opt.latency {
+		return runLatency(ctx, std, opt)
 	}
 	r := doctor.Examine(ctx, opt.root, opt.prober)
 	if err := ctx.Err(); err != nil {
@@ -68,6 +83,54 @@ func runDoctor(ctx context.Context, std *stdio, opt doctorOptions) error {
 	}
 	return nil
 }
+
+// runLatency measures memory, and shows how far it is where a terminal looks on.
+func runLatency(ctx context.Context, std *stdio, opt doctorOptions) error {
+	if opt.save != "" {
+		return usagef("--latency and --save: one of them")
+	}
+	machine, err := topo.Read(opt.root)
+	if err != nil {
+		return err
+	}
+	measure := probe.Options{Machine: machine, Root: opt.root, Stop: ctx.Done()}
+	if bar := newPairs(std.err); bar != nil {
+		measure.Progress = bar.show
+		defer bar.end()
+	}
+	t, err := probe.New(measure)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return cannot(err)
+	}
+	warnNotes(std, t.Warnings)
+	if opt.json {
+		return t.WriteJSON(std.out)
+	}
+	return t.WriteText(std.out)
+}
+
+// pairs shows which pair of nodes is being measured.
+type pairs struct{ bar *progressbar.ProgressBar }
+
+// newPairs returns nil where w is no terminal.
+func newPairs(w io.Writer) *pairs {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return &pairs{progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish())}
+}
+
+func (p *pairs) show(from, to, done, all int) {
+	p.bar.ChangeMax(all)
+	p.bar.Describe(fmt.Sprintf("node %d, memory of node %d", from, to))
+	p.bar.Set(done) //nolint:errcheck // a terminal that went away
+}
+
+func (p *pairs) end() { p.bar.Clear() } //nolint:errcheck // as above
 
 func writeDoctor(std *stdio, opt doctorOptions, r *doctor.Report) error {
 	if opt.json {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,8 +146,8 @@ func checkProfileOptions(opt profileOptions) error {
 		return usagef("--source %q: want auto, pmu, faults or emulate", opt.source)
 	case (opt.source == sourcePMU || opt.source == sourceFaults) && opt.topology != "":
 		return usagef("--source %s samples the program on this machine; --topology names one to emulate", opt.source)
-	case (opt.source == sourcePMU || opt.source == sourceFaults) && (opt.plan != "" || opt.affine):
-		return usagef("--source %s does not run a plan yet: use --source emulate, or numaopt apply under perf and numaopt import", opt.source)
+	case (opt.source == sourcePMU || opt.source == sourceFaults) && opt.affine:
+		return usagef("--affine: what dynamic loops do under a plan is emulated (--source emulate)")
 	case opt.pid < 0:
 		return usagef("-p %d: not the ID of a process", opt.pid)
 	case opt.pid != 0 && opt.all:
@@ -209,7 +208,6 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 		return err
 	}
 	if from.name != sourceEmulate {
-		opt.bind = cmp.Or(opt.bind, string(topo.BindCompact))
 		return runSampled(ctx, std, opt, from)
 	}
 	if opt.bind == bindNone {
@@ -224,7 +222,7 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 		Stdin: std.in, Stdout: std.out, Stderr: std.err,
 	}
 	if opt.plan != "" {
-		if rec.Run, rec.Bind, err = planRun(std, opt, machine); err != nil {
+		if rec.Run, rec.Bind, err = planRun(std, opt, machine, runfile.Emulated); err != nil {
 			return err
 		}
 	}
@@ -385,7 +383,7 @@ func (s *spinner) end() {
 
 // planRun resolves a plan for the machine that the program sees, and how threads
 // are bound there: as --bind says, else as the plan does.
-func planRun(std *stdio, opt profileOptions, machine topo.Topology) (runfile.Run, topo.Bind, error) {
+func planRun(std *stdio, opt profileOptions, machine topo.Topology, system runfile.System) (runfile.Run, topo.Bind, error) {
 	p, err := plan.ReadFile(opt.plan)
 	if err != nil {
 		return runfile.Run{}, "", err
@@ -395,7 +393,7 @@ func planRun(std *stdio, opt profileOptions, machine topo.Topology) (runfile.Run
 		bind = p.Threads.Bind
 	}
 	res, err := launch.Resolve(p, new(symbol.Table), launch.Options{
-		Command: opt.program, Environ: os.Environ(), Topology: machine, System: runfile.Emulated, Mode: runfile.Track, Bind: bind,
+		Command: opt.program, Environ: os.Environ(), Topology: machine, System: system, Mode: runfile.Track, Bind: bind,
 		Permutable: permutable(),
 	})
 	if err != nil {

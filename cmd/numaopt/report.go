@@ -55,6 +55,12 @@ exact counts, is called what it looks like, and the column sure has the "?" then
 pages may always be chance. 150 a node were enough for the kernels of the
 tests, and are asked for where the rows are not known. JSON has samples_needed.
 
+Where samples have latencies, it says how long loads took by the level that served them,
+object, loop and pair of nodes, and what remote ones cost beyond local ones, and orders
+objects by that; the JSON has the distributions and which part of the latency is of
+loads of which length. Cache lines that nodes share are listed with the bytes that each
+reads and writes: shared truly where one uses what another writes, else falsely.
+
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
 is known. --only restricts every figure to the accesses from some loops or

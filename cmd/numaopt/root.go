@@ -73,6 +73,7 @@ func commands(std *stdio) []*cobra.Command {
 		newDoctorCmd(std, func(ctx context.Context, opt doctorOptions) error { return runDoctor(ctx, std, opt) }),
 		newProfileCmd(std, func(ctx context.Context, opt profileOptions) error { return runProfile(ctx, std, opt) }),
 		newImportCmd(std, func(ctx context.Context, opt importOptions) error { return runImport(ctx, std, opt) }),
+		newStatCmd(std, func(ctx context.Context, opt statOptions) error { return runStat(ctx, std, opt) }),
 		newReportCmd(std, func(ctx context.Context, opt reportOptions) error { return runReport(ctx, std, opt) }),
 		newPlanCmd(std, func(ctx context.Context, opt planOptions) error { return runPlan(ctx, std, opt) }),
 		newApplyCmd(std, func(ctx context.Context, opt applyOptions) error { return runApply(ctx, std, opt) }),

@@ -56,7 +56,7 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 	if opt.source == sourceEmulate {
 		return source{name: sourceEmulate}, nil
 	}
-	if opt.source == sourceAuto && (opt.topology != "" || opt.plan != "" || opt.affine) {
+	if opt.source == sourceAuto && (opt.topology != "" || opt.affine) {
 		return source{name: sourceEmulate}, nil
 	}
 	nodes, hostErr := topo.ReadMachine(h.root)
@@ -155,10 +155,11 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 			return err
 		}
 		defer os.RemoveAll(dir)
-		log, run.Bind = filepath.Join(dir, "log"), opt.bind
-		if rec.Command, err = underRuntime(std, opt, machine, log); err != nil {
+		log = filepath.Join(dir, "log")
+		if rec.Command, run.Bind, err = underRuntime(std, opt, machine, log); err != nil {
 			return err
 		}
+		run.Plan = opt.plan
 	}
 	r, err := perf.Record(ctx, rec)
 	if err != nil {

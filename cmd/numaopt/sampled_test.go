@@ -20,6 +20,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"numaopt/internal/profile"
+	"numaopt/internal/programs"
+	"numaopt/internal/runfile"
 )
 
 // fixture is a machine of internal/pmu/testdata with two nodes of four CPUs, whose
@@ -30,6 +32,7 @@ func fixture(t *testing.T, name string, err error) host {
 	if errFile != nil {
 		t.Fatal(errFile)
 	}
+	t.Setenv(runfile.LibDir, filepath.Join(programs.Root(), "build", "lib", "numaopt"))
 	root := t.TempDir()
 	files := append(a.Files,
 		txtar.File{Name: "sys/devices/system/cpu/online", Data: []byte("0-7\n")},
@@ -78,6 +81,9 @@ func sampled(t *testing.T, h host, opt profileOptions) (*profile.Profile, string
 
 var program7 = []string{"sh", "-c", "exit 7"}
 
+// preloaded is how the program is run under the runtime.
+var preloaded = regexp.MustCompile(`env LD_PRELOAD=\S+/libnumaopt\.so NUMAOPT_RUN=\S+\.run sh`)
+
 // TestCommandLines holds the whole command line of perf for machines of all kinds.
 func TestCommandLines(t *testing.T) {
 	const always = "record -q -o FILE -d --sample-cpu -k CLOCK_MONOTONIC -W "
@@ -97,7 +103,7 @@ func TestCommandLines(t *testing.T) {
 			" -e {cpu_core/config=0x8203,name=cpu_core-mem-loads-aux/,cpu_core/config=0x1cd,config1=0x3,name=cpu_core-mem-loads/}:Pu" +
 			" -e cpu_core/config=0x2cd,name=cpu_core-mem-stores/Pu -c 1000 --phys-data"},
 		// IbsOpCntCtl is bit 19 of IbsOpCtl: AMD PPR, MSRC001_1033; Linux, arch/x86/events/amd/ibs.c.
-		{"zen2", profileOptions{}, "-e ibs_op/config=0x80000,name=ibs_op/ -c 262144 -a --phys-data"},
+		{"zen2", profileOptions{}, "-e ibs_op/config=0x80000,name=ibs_op/ -c 262144 --phys-data -a"},
 		{"zen4", profileOptions{}, "-e ibs_op/config=0x80000,name=ibs_op/ -c 262144 --phys-data"},
 		// IbsOpL3MissOnly is bit 16, and needed by the latency filter (config1, 0-11); swfilt
 		// is config2, bit 0: the same file.
@@ -116,7 +122,7 @@ func TestCommandLines(t *testing.T) {
 			got := calls()
 			last := got[len(got)-1]
 			last[slices.Index(last, "-o")+1] = "FILE"
-			if d := cmp.Diff(always+c.want+" -- sh -c exit 7", strings.Join(last, " ")); d != "" {
+			if d := cmp.Diff(always+c.want+" -- env RUNTIME sh -c exit 7", preloaded.ReplaceAllString(strings.Join(last, " "), "env RUNTIME sh")); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 			// Also where everything is recorded, the profile is of the program.

@@ -21,6 +21,7 @@ import (
 	"numaopt/internal/ingest"
 	"numaopt/internal/perfdata"
 	pt "numaopt/internal/perfdata/perfdatatest"
+	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/programs"
 	"numaopt/internal/runfile"
@@ -51,6 +52,13 @@ func TestSampledAsTraced(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := sampledBy(t, sampler, program)
+			fromSamples := filepath.Join(t.TempDir(), "sampled.nprof")
+			if err := profile.WriteFile(fromSamples, got); err != nil {
+				t.Fatal(err)
+			}
+			if a, b := schedules(t, traced), schedules(t, fromSamples); !slices.Equal(a, b) {
+				t.Errorf("schedules of the plan from the trace: %v, from samples: %v", a, b)
+			}
 			compareShares(t, sharesOf(want), sharesOf(got))
 			if d := cmp.Diff(loopsOf(want), loopsOf(got)); d != "" {
 				t.Errorf("loops (-trace +samples):\n%s", d)
@@ -82,7 +90,7 @@ func sampledBy(t *testing.T, sampler string, program []string) *profile.Profile 
 	}
 	log := filepath.Join(dir, "log")
 	opt := profileOptions{program: program, bind: string(topo.BindCompact)}
-	command, err := underRuntime(&stdio{in: os.Stdin, out: io.Discard, err: os.Stderr}, opt, machine, log)
+	command, _, err := underRuntime(&stdio{in: os.Stdin, out: io.Discard, err: os.Stderr}, opt, machine, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +133,10 @@ func perfDataOf(t *testing.T, raw string, period uint64) string {
 	var pid uint32
 	fmt.Sscanf(filepath.Ext(raw), ".%d", &pid)
 	w := &pt.Writer{Events: []pt.Event{{Name: "accesses", IDs: []uint64{1}, Attr: perfdata.Attr{Type: 4, Config: 1, Period: period, ReadFormat: 4, Flags: pt.SampleIDAll,
-		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU | pt.Period}}}}
+		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU | pt.Period | pt.PhysAddr}}}}
+	// MEM_TOPOLOGY: version 1, blocks of 128 MiB, node 0 has block 0, node 1 block 1.
+	w.Features = map[int][]byte{22: w.U64(nil, 1, 128<<20, 2, 0, 64, 64, 1, 1, 64, 64, 2)}
+	home := map[uint64]uint64{} // of pages: where they are touched first, one node for each CPU
 	maps, err := os.Open(raw + ".maps")
 	if err != nil {
 		t.Fatal(err)
@@ -151,13 +162,37 @@ func perfDataOf(t *testing.T, raw string, period uint64) string {
 		if err := binary.Read(in, binary.LittleEndian, &r); err != nil {
 			t.Fatal(err)
 		}
-		w.Add(pt.Variable{}, perfdata.Sample{Mode: 2, PID: pid, TID: r.TID, CPU: r.CPU, Time: r.Time, Addr: r.Addr, IP: r.IP, Period: period})
+		node, touched := home[r.Addr>>12]
+		if !touched {
+			node = uint64(r.CPU)
+			home[r.Addr>>12] = node
+		}
+		w.Add(pt.Variable{}, perfdata.Sample{Mode: 2, PID: pid, TID: r.TID, CPU: r.CPU, Time: r.Time, Addr: r.Addr, IP: r.IP, Period: period,
+			Phys: 128<<20*node + 1<<20 + r.Addr&0xfff})
 	}
 	path := raw + ".data"
 	if err := os.WriteFile(path, w.File(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// schedules is the loops of the plan that is made from a profile, and their schedules.
+func schedules(t *testing.T, file string) []string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "plan.yaml")
+	if code, _, err := numaopt("plan", file, "-o", out); code != 0 {
+		t.Fatal(err)
+	}
+	p, err := plan.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, l := range p.Loops {
+		list = append(list, l.Name+": "+string(l.Schedule))
+	}
+	return list
 }
 
 // loopsOf is what is known of a profile's worksharing loops, by name.

@@ -158,6 +158,24 @@ func TestOnlyWorksharing(t *testing.T) {
 	}
 }
 
+// TestOnlySampled: latencies are of the regions asked for; a cache line is there with all
+// its parties.
+func TestOnlySampled(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0!1 9 9")
+	p.Latencies = []profile.Latency{{Region: profiletest.Work}, {Region: profiletest.Back}}
+	p.Lines = []profile.LineUse{
+		{Offset: 0, Region: profiletest.Work}, {Offset: 0, Region: profiletest.Back, Node: 1},
+		{Offset: 64, Region: profiletest.Back},
+	}
+	q, err := Only(p, []string{"work"})
+	if err != nil || len(q.Latencies) != 1 || q.Latencies[0].Region != profiletest.Work {
+		t.Errorf("%v, %+v", err, q.Latencies)
+	}
+	if d := cmp.Diff(p.Lines[:2], q.Lines); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 // TestOnlyFortran: case means nothing in Fortran, but in names of files.
 func TestOnlyFortran(t *testing.T) {
 	p := profiletest.Draw(2, 1, "u heap: 0!1 9 0 | 0!1 | 1 0 7/5 0 | 0 0 0/0 3")

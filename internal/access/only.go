@@ -3,6 +3,7 @@ package access
 import (
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -13,8 +14,8 @@ import (
 
 // Only returns p restricted to the accesses from regions that one of names
 // matches: rows of other regions are gone, and so are the pages that no row is
-// left of. Everything but Pages and Rows is shared with p. Without names it is
-// p itself.
+// left of. Cache lines stay whole where one of their parties is of these regions.
+// Everything but the tables is shared with p. Without names it is p itself.
 //
 // A name matches a region by its Name ("sweep.c:88 (sweep_x)"), its place
 // ("sweep.c:88" or with more of the path), its function or symbol, with or
@@ -50,7 +51,24 @@ func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
 			q.Rows = append(q.Rows, r)
 		}
 	}
+	q.Latencies = slices.DeleteFunc(slices.Clone(p.Latencies), func(l profile.Latency) bool { return !in[l.Region] })
+	q.Lines = onlyLines(p, in)
 	return &q, nil
+}
+
+// onlyLines is the cache lines of p that a region of in is a party of.
+func onlyLines(p *profile.Profile, in []bool) []profile.LineUse {
+	type line struct {
+		object int32
+		offset int64
+	}
+	keep := map[line]bool{}
+	for _, l := range p.Lines {
+		if in[l.Region] {
+			keep[line{l.Object, l.Offset}] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(p.Lines), func(l profile.LineUse) bool { return !keep[line{l.Object, l.Offset}] })
 }
 
 // Regions tells for each region of p whether one of names matches it; see Only.

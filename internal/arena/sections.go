@@ -245,6 +245,9 @@ func instance(short uint16) uint64 {
 	return (uint64(short) - uint64(e)<<11) << e
 }
 
+// NumBlocks is one more than there are blocks of counters.
+func (a *Arena) NumBlocks() int { return int(a.section[Blocks].count) }
+
 // EachBlock calls do for every block of counters. Several blocks may have the
 // same key.
 func (a *Arena) EachBlock(do func(b *Block)) error {

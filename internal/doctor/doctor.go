@@ -20,6 +20,8 @@ import (
 	"context"
 	"io/fs"
 
+	"golang.org/x/sys/unix"
+
 	"numaopt/internal/topo"
 )
 
@@ -65,6 +67,8 @@ type Prober interface {
 	Lib(name string) (string, error)
 	// GuestKernel is the release of the kernel that the lab would boot.
 	GuestKernel() (string, error)
+	// PerfEventOpen is the system call, a pmu.Opener.
+	PerfEventOpen(attr *unix.PerfEventAttr, pid, cpu, group, flags int) (fd int, err error)
 	// MemoryPolicy tries mbind and move_pages on a page of its own.
 	MemoryPolicy() error
 }
@@ -95,7 +99,7 @@ func Examine(ctx context.Context, root fs.FS, p Prober) *Report {
 	r := &Report{}
 	h := host{root}
 	r.topology(h)
-	r.add(h.kernel(), h.cpuset(r.Topology), h.paranoid(), h.memoryEvents())
+	r.add(h.kernel(), h.cpuset(r.Topology), h.paranoid(), h.memoryEvents(p), h.counters(p))
 	r.add(perf(ctx, p))
 	r.add(emulators(ctx, p)...)
 	r.add(parts(p), guestKernel(p), memoryPolicy(p, h))
@@ -140,4 +144,9 @@ func (r *Report) abilities() {
 	}
 	say("apply", apply, "topology", "parts", "memory policy")
 	say("lab", "before and after a plan in a virtual machine with several nodes", "parts", "qemu-system", "e2fsprogs", "guest kernel")
+	count := Ability{Name: "stat", Works: r.state("counters") == OK, Text: "local and remote memory traffic, counted by the processor"}
+	if !count.Works {
+		count.Text = "see counters"
+	}
+	r.Abilities = append(r.Abilities, count)
 }

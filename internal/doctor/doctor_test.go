@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"golang.org/x/sys/unix"
+
 	"numaopt/internal/topo"
 )
 
@@ -22,6 +24,7 @@ type fake struct {
 	lacking  string // parts and programs that are not there
 	kernel   error
 	policy   error
+	events   error // of perf_event_open
 }
 
 var whole = fake{versions: map[string]string{
@@ -49,6 +52,13 @@ func (f fake) Lib(name string) (string, error) {
 
 func (f fake) GuestKernel() (string, error) { return "6.1.0-50-cloud-amd64", f.kernel }
 func (f fake) MemoryPolicy() error          { return f.policy }
+
+func (f fake) PerfEventOpen(*unix.PerfEventAttr, int, int, int, int) (int, error) {
+	if f.events != nil {
+		return -1, f.events
+	}
+	return unix.Dup(0)
+}
 
 // machine is a recorded topology with settings of the kernel beside it.
 func machine(t *testing.T, tree string, settings map[string]string) fs.FS {
@@ -88,6 +98,11 @@ var pebs = map[string]string{
 	"sys/bus/event_source/devices/cpu/format/ldlat":     "config1:0-15",
 }
 
+var zen4 = map[string]string{
+	"proc/cpuinfo":                          "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9654",
+	"sys/bus/event_source/devices/cpu/type": "4",
+}
+
 func TestExamine(t *testing.T) {
 	qemu := func(v string) fake {
 		f := whole
@@ -110,6 +125,9 @@ func TestExamine(t *testing.T) {
 		{"paranoid", "4n2c", map[string]string{"proc/sys/kernel/perf_event_paranoid": "3"}, whole, "perf_event_paranoid: note: sysctl kernel.perf_event_paranoid=2", "profile apply lab"},
 		{"no perf", "4n2c", map[string]string{"proc/sys/kernel/perf_event_paranoid": ""}, whole, "perf_event_paranoid: note: no perf events", "profile apply lab"},
 		{"PEBS", "4n2c", pebs, whole, "memory events: ok: perf record -e cpu/config=0x1cd,config1=0x3,name=mem-loads/Pu", "profile apply lab"},
+		{"PEBS refused", "4n2c", pebs, fake{versions: whole.versions, events: unix.EBUSY}, "memory events: limited: perf_event_open of mem-loads: EBUSY (16): another user has the counter sysctl kernel.nmi_watchdog=0", "profile apply lab"},
+		{"counters", "4n2c", zen4, whole, "counters: ok: ANY_DATA_CACHE_FILLS_FROM_SYSTEM:DRAM_IO_NEAR, ", "profile apply lab stat"},
+		{"counters refused", "4n2c", zen4, fake{versions: whole.versions, events: unix.EACCES}, "counters: limited: EACCES (13): a security policy", "profile apply lab"},
 		{"IBS", "4n2c", map[string]string{"sys/bus/event_source/devices/ibs_op/type": "9"}, whole, "memory events: ok: AMD IBS: profile --source pmu", "profile apply lab"},
 		{"virtual machine", "4n2c", map[string]string{"sys/bus/event_source/devices/software/type": "1"}, whole, "memory events: note: sees no performance counters", "profile apply lab"},
 		{"balancing", "4n2c", map[string]string{"proc/sys/kernel/numa_balancing": "1"}, whole, "numa_balancing: note: sysctl kernel.numa_balancing=0", "profile apply lab"},

@@ -2,10 +2,13 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"numaopt/internal/pmu"
 	"numaopt/internal/topo"
@@ -113,13 +116,47 @@ func (h host) paranoid() Finding {
 }
 
 // memoryEvents are the events whose samples carry a data address.
-func (h host) memoryEvents() Finding {
+func (h host) memoryEvents(p Prober) Finding {
 	const name = "memory events"
-	r, err := pmu.Choose(pmu.Read(h.root), pmu.Options{})
+	m := pmu.Read(h.root)
+	r, err := pmu.Choose(m, pmu.Options{})
 	if err != nil {
 		return Finding{name, Note, err.Error(), ""}
 	}
+	if err := m.Open(r, 0, p.PerfEventOpen); err != nil {
+		return refused(name, err)
+	}
 	return Finding{name, OK, fmt.Sprintf("%s: profile --source pmu runs perf record %s", r.Kind, strings.Join(r.Select, " ")), ""}
+}
+
+// refused is an event that the kernel does not open, with the fix.
+func refused(name string, err error) Finding {
+	if open := (*pmu.OpenError)(nil); errors.As(err, &open) {
+		fix := open.Fix
+		open.Fix = ""
+		return Finding{name, Limited, open.Error(), fix}
+	}
+	return Finding{name, Limited, err.Error(), ""}
+}
+
+// counters are what numaopt stat counts by.
+func (h host) counters(p Prober) Finding {
+	const name = "counters"
+	m := pmu.Read(h.root)
+	c, err := pmu.ChooseCounters(m)
+	if err != nil {
+		return Finding{name, Note, err.Error(), ""}
+	}
+	var names []string
+	for _, e := range c.Events {
+		fd, err := p.PerfEventOpen(m.CounterAttr(&e), 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if err != nil {
+			return refused(name, m.CounterError(&e, false, err))
+		}
+		unix.Close(fd)
+		names = append(names, e.Name)
+	}
+	return Finding{name, OK, strings.Join(names, ", ") + ": " + c.What, ""}
 }
 
 // perf records page faults and the processor's samples.

@@ -13,6 +13,11 @@ import (
 // local one.
 const mpolPreferred = 1
 
+// PerfEventOpen is the kernel's.
+func (Machine) PerfEventOpen(attr *unix.PerfEventAttr, pid, cpu, group, flags int) (fd int, err error) {
+	return unix.PerfEventOpen(attr, pid, cpu, group, flags)
+}
+
 // MemoryPolicy asks the kernel to prefer the local node for a page of its own, and
 // where that page is. It is the least that placing needs.
 func (Machine) MemoryPolicy() error {

@@ -23,6 +23,7 @@ type Counts interface {
 	Notes() ([]arena.Note, error)
 	NumPages() int
 	EachPage(do func(i int, p arena.Page)) error
+	NumBlocks() int // about
 	EachBlock(do func(b *arena.Block)) error
 	EachSmall(do func(arena.SmallVote)) error
 }
@@ -35,7 +36,7 @@ func FromCounts(a Counts, run profile.Run, table *symbol.Table) (*profile.Profil
 		p:       &profile.Profile{Run: run},
 		moduleI: map[string]int{}, places: map[arena.Code]int{}, regionI: map[regionKey]int{}, regionOf: map[arena.Region]int{}, wholes: map[arena.Code]arena.Loop{},
 	}
-	for _, step := range []func() error{b.read, b.notes, b.threads, b.worksharings, b.objects, b.rows} {
+	for _, step := range []func() error{b.read, b.notes, b.threads, b.worksharings, b.objects, b.rows, b.latencies} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -61,6 +62,7 @@ type builder struct {
 	wholes  map[arena.Code]arena.Loop // parallel regions outside their worksharing loops
 	sites   [][]uint64
 	objs    []arena.Object
+	owners  *owners
 
 	moduleI  map[string]int // path → index in p.Modules
 	places   map[arena.Code]int
@@ -162,7 +164,7 @@ func (b *builder) code(c arena.Code) ident.Code {
 	out := ident.Code{Module: m, Offset: c.VAddr}
 	switch e := b.elf[c.Module]; {
 	case e == nil:
-	case runtimeModule.MatchString(imageName(b.p.Modules[m])):
+	case symbol.Runtime(imageName(b.p.Modules[m])):
 		if f, ok := e.FunctionAt(c.VAddr); ok {
 			out.Symbol = f.Symbol
 		}

@@ -23,10 +23,6 @@ var (
 	systemModule = regexp.MustCompile(`^(libstdc\+\+|libc\+\+|libc\+\+abi|libgfortran|libc|ld-linux-x86-64|libnumaopt)[.-]`)
 )
 
-// runtimeModule matches modules whose variables are nobody's data: they are part
-// of the image, and reading libc's debug information takes longer than many programs.
-var runtimeModule = regexp.MustCompile(`^(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libgcc_s|libgomp|libomp|libiomp5|libquadmath|libstdc\+\+|libc\+\+|libc\+\+abi|libgfortran|libnumaopt|libresolv|libnss_[a-z]+)[.-]`)
-
 // siteName is how a person recognises a call stack: its first frame that is not
 // an allocator's, `file.c:42 (init_grid)`.
 func siteName(s profile.Site, modules []ident.Module) string {

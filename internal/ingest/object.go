@@ -3,10 +3,8 @@ package ingest
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sort"
-	"strings"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -40,24 +38,12 @@ func (b *builder) newOwners() (*owners, error) {
 		smallN: map[int]map[uint64]int{}, unknown: -1}
 	err := b.a.EachSmall(func(v arena.SmallVote) { o.small[v.Page] = v.Site })
 	for i, m := range b.modules {
-		if b.elf[i] == nil || runtimeModule.MatchString(filepath.Base(m.Path)) {
-			continue
-		}
-		for _, v := range b.elf[i].Variables() {
-			if v.Size >= units.PageSize && writable(v.Section) {
-				o.globals = append(o.globals, global{m.Base + v.VAddr, m.Base + v.VAddr + v.Size, i, v, -1})
-			}
+		for _, v := range b.table.Globals(m.Path) {
+			o.globals = append(o.globals, global{m.Base + v.VAddr, m.Base + v.VAddr + v.Size, i, v, -1})
 		}
 	}
 	sort.SliceStable(o.globals, func(i, j int) bool { return o.globals[i].lo < o.globals[j].lo })
 	return o, err
-}
-
-// writable reports whether a program's variables lie in the section; constants
-// are part of the image.
-func writable(section string) bool {
-	return strings.HasPrefix(section, ".bss") || strings.HasPrefix(section, ".lbss") || strings.HasPrefix(section, ".ldata") ||
-		strings.HasPrefix(section, ".data") && !strings.HasPrefix(section, ".data.rel.ro")
 }
 
 // objects makes the pages and the objects that have any.
@@ -66,15 +52,12 @@ func (b *builder) objects() error {
 	if err != nil {
 		return err
 	}
+	b.owners = o
 	b.pageI = make([]int, b.a.NumPages())
 	for i := range b.pageI {
 		b.pageI[i] = -1
 	}
-	type same struct {
-		object, index int
-		home          topo.NodeID
-	}
-	seen := map[same]int{}
+	seen := make(map[uint64]int32, b.a.NumPages()) // by pageKey
 	placed := map[objectPage]bool{}
 	err = b.a.EachPage(func(i int, r arena.Page) {
 		if r.Number == 0 || r.Thread >= len(b.p.Threads) || r.Thread < -1 || r.Home >= len(b.p.Run.Topology.Nodes) || r.Home < -1 {
@@ -88,13 +71,13 @@ func (b *builder) objects() error {
 			placed[objectPage{object, index}] = true
 		}
 		home := topo.NodeID(r.Home)
-		key := same{object, index, home}
+		key := pageKey(object, index, home)
 		if k, ok := seen[key]; ok {
-			b.pageI[i] = k
+			b.pageI[i] = int(k)
 			return
 		}
 		k := len(b.p.Pages)
-		seen[key], b.pageI[i] = k, k
+		seen[key], b.pageI[i] = int32(k), k
 		page := profile.Page{Object: object, Index: index, Home: home, Thread: -1, Region: -1, Place: -1}
 		if r.Thread >= 0 {
 			page.Thread, page.Region, page.Serial = r.Thread, b.region(r.Region), r.Serial
@@ -104,6 +87,12 @@ func (b *builder) objects() error {
 	})
 	b.placed(placed)
 	return err
+}
+
+// pageKey is a page of an object on a home in one number: of 2^24 objects, 2^32 pages
+// and 255 nodes.
+func pageKey(object, index int, home topo.NodeID) uint64 {
+	return uint64(object)<<40 | uint64(uint32(index))<<8 | uint64(uint8(home))
 }
 
 // objectPage is a page of an object, on whatever homes.
@@ -236,7 +225,7 @@ func (o *owners) ofSmall(site int, page uint64) (object, index int) {
 // rows makes the table: a row for each level and operation of each block, sorted, and
 // those of one cell added up.
 func (b *builder) rows() error {
-	var rows []profile.Row
+	rows := make([]profile.Row, 0, b.a.NumBlocks())
 	err := b.a.EachBlock(func(k *arena.Block) {
 		if k.Page <= 0 || k.Page >= len(b.pageI) || b.pageI[k.Page] < 0 || k.Thread >= len(b.p.Threads) {
 			return
@@ -256,49 +245,94 @@ func (b *builder) rows() error {
 	if err != nil {
 		return err
 	}
-	place := func(x, y *profile.Row) int {
-		return cmp.Or(cmp.Compare(x.Page, y.Page), cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Region, y.Region))
-	}
-	slices.SortFunc(rows, func(x, y profile.Row) int {
-		return cmp.Or(place(&x, &y), cmp.Compare(x.Level, y.Level), cmp.Compare(x.Op, y.Op))
-	})
-	merged := rows[:0]
-	for i := range rows {
-		if n := len(merged); n > 0 && place(&merged[n-1], &rows[i]) == 0 && merged[n-1].Level == rows[i].Level && merged[n-1].Op == rows[i].Op {
-			merged[n-1].Count += rows[i].Count
-			merged[n-1].Latency += rows[i].Latency
-			merged[n-1].First, merged[n-1].Last = widened(&merged[n-1], &rows[i])
-			continue
-		}
-		merged = append(merged, rows[i])
-	}
-	for i := 0; i < len(merged); {
-		end := i
-		for ; end < len(merged) && place(&merged[i], &merged[end]) == 0; end++ {
-			merged[i].First, merged[i].Last = widened(&merged[i], &merged[end])
-		}
-		if merged[i].First > merged[i].Last { // in no block is it known
-			merged[i].First, merged[i].Last = 0, profile.SweepParts-1
-		}
-		for k := i; k < end; k++ {
-			merged[k].First, merged[k].Last = merged[i].First, merged[i].Last
-		}
-		i = end
-	}
-	b.p.Rows = merged
+	b.p.Rows = merge(byPage(rows, len(b.p.Pages)))
 	return nil
 }
 
-// widened is the parts of a sweep that x and y are in together; what is not known of
-// one is left to the other.
-func widened(x, y *profile.Row) (first, last uint8) {
-	switch {
-	case x.First > x.Last:
-		return y.First, y.Last
-	case y.First > y.Last:
-		return x.First, x.Last
+// byPage is rows in the order of their pages.
+func byPage(rows []profile.Row, pages int) []profile.Row {
+	if slices.IsSortedFunc(rows, func(x, y profile.Row) int { return cmp.Compare(x.Page, y.Page) }) {
+		return rows
 	}
-	return min(x.First, y.First), max(x.Last, y.Last)
+	at := make([]int, pages+1)
+	for i := range rows {
+		at[rows[i].Page+1]++
+	}
+	for i := range pages {
+		at[i+1] += at[i]
+	}
+	out := make([]profile.Row, len(rows))
+	for i := range rows {
+		n := &at[rows[i].Page]
+		out[*n] = rows[i]
+		*n++
+	}
+	return out
+}
+
+// merge sorts the rows of each page and adds up those of one cell. It works in rows.
+func merge(rows []profile.Row) []profile.Row {
+	merged := rows[:0]
+	for i := 0; i < len(rows); {
+		end := i + 1
+		for end < len(rows) && rows[end].Page == rows[i].Page {
+			end++
+		}
+		slices.SortFunc(rows[i:end], func(x, y profile.Row) int {
+			return cmp.Or(cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.Region, y.Region), cmp.Compare(x.Level, y.Level), cmp.Compare(x.Op, y.Op))
+		})
+		for i < end {
+			next := sameCell(rows[i:end])
+			merged = appendCell(merged, rows[i:i+next])
+			i += next
+		}
+	}
+	return merged
+}
+
+// sameCell is how many rows from the first on are of its page, thread and region.
+func sameCell(rows []profile.Row) int {
+	n := 1
+	for n < len(rows) && rows[n].Thread == rows[0].Thread && rows[n].Region == rows[0].Region {
+		n++
+	}
+	return n
+}
+
+// appendCell appends the rows of one cell, those of one level and operation added up.
+// All have the same parts of the sweep.
+func appendCell(merged, cell []profile.Row) []profile.Row {
+	first, last := cell[0].First, cell[0].Last
+	for i := range cell {
+		first, last = widened(first, last, &cell[i])
+	}
+	if first > last { // in no block is it known
+		first, last = 0, profile.SweepParts-1
+	}
+	start := len(merged)
+	for i := range cell {
+		r := cell[i]
+		r.First, r.Last = first, last
+		if n := len(merged); n > start && merged[n-1].Level == r.Level && merged[n-1].Op == r.Op {
+			merged[n-1].Count += r.Count
+			merged[n-1].Latency += r.Latency
+			continue
+		}
+		merged = append(merged, r)
+	}
+	return merged
+}
+
+// widened is the parts of a sweep from first to last and those of r together; what is
+// not known of one is left to the other.
+func widened(first, last uint8, r *profile.Row) (uint8, uint8) {
+	switch {
+	case first > last:
+		return r.First, r.Last
+	case r.First > r.Last:
+		return first, last
+	}
+	return min(first, r.First), max(last, r.Last)
 }
 
 // parts is which parts of a sweep the instances from first to last are, see

@@ -43,12 +43,12 @@ type demand struct {
 	allLevels bool
 	few       string // what to say of pages that have too few samples
 	// byObject lists the pages of each object, ascending by index.
-	byObject [][]int
-	stacks   [][]plan.Frame // by site, as a plan names it
-	canHold  []bool         // node has memory
-	slit     *distances     // nil: all remote nodes are equally far
-	known    uint64         // accesses to pages with a known home
-	unit     int            // pages that get one node
+	byObject  [][]int
+	stacks    [][]plan.Frame // by site, as a plan names it
+	canHold   []bool         // node has memory
+	distances *distances     // nil: all remote nodes are equally far
+	known     uint64         // accesses to pages with a known home
+	unit      int            // pages that get one node
 	// grain is how many units all of these count for one access: 1, or more where
 	// accesses are divided among nodes.
 	grain  uint64
@@ -115,7 +115,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}
 	d.unit = max(1, opt.PageSize.Pages())
-	d.slit = newDistances(p.Run.Topology)
+	d.distances = newDistances(p)
 	for i := range p.Sites {
 		d.stacks = append(d.stacks, d.stack(i))
 	}

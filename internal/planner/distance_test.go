@@ -6,6 +6,7 @@ import (
 
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
+	"numaopt/internal/topo"
 )
 
 // ring makes the four nodes of p a ring: neighbours at distance 16, others at 22.
@@ -30,6 +31,21 @@ func equal(p *profile.Profile) *profile.Profile {
 	return p
 }
 
+// measured gives p load latencies of n samples for each pair of nodes: those of a ring.
+func measured(p *profile.Profile, n uint64) *profile.Profile {
+	for i := range 4 {
+		for j := range 4 {
+			cycles := []uint64{200, 320, 440, 320}[(j-i+4)%4]
+			l := profile.Latency{Served: profile.ServedRemoteDRAM, From: topo.NodeID(i), To: topo.NodeID(j), Bucket: profile.LatencyBucket(cycles), Samples: n, Accesses: n, Cycles: n * cycles}
+			if i == j {
+				l.Served = profile.ServedLocalDRAM
+			}
+			p.Latencies = append(p.Latencies, l)
+		}
+	}
+	return p
+}
+
 // TestDistances: pages that nodes 1 and 3 use most go between them where these are two
 // hops apart, though that leaves more accesses remote; the figures are plain counts.
 func TestDistances(t *testing.T) {
@@ -39,14 +55,21 @@ func TestDistances(t *testing.T) {
 		p      *profile.Profile
 		want   string
 		remote uint64
+		note   string
 	}{
-		{"no distances", pages(), "u bind 1", 64 * 191},
-		{"equal distances", equal(pages()), "u bind 1", 64 * 191},
-		{"a ring", ring(pages()), "u bind 0", 64 * 205},
+		{"no distances", pages(), "u bind 1", 64 * 191, ""},
+		{"equal distances", equal(pages()), "u bind 1", 64 * 191, ""},
+		{"a ring", ring(pages()), "u bind 0", 64 * 205, ""},
+		{"a ring by latency", measured(equal(pages()), 100), "u bind 0", 64 * 205, "take 1.6 to 2.2 times as long"},
+		{"too few latencies", measured(equal(pages()), 99), "u bind 1", 64 * 191, "distances that the firmware gives"},
 	} {
 		r := build(t, c.p, DefaultOptions())
 		if got := placement(r.Plan); got != c.want || r.After.Remote != c.remote || r.After.Known != 64*296 {
 			t.Errorf("%s: %q, %d of %d remote; want %q, %d", c.name, got, r.After.Remote, r.After.Known, c.want, c.remote)
+		}
+		notes := strings.Join(r.Plan.Notes, "\n")
+		if !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "weighed") {
+			t.Errorf("%s: notes %q, want %q", c.name, notes, c.note)
 		}
 	}
 }

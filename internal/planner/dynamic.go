@@ -207,7 +207,7 @@ func (d *demand) choice() {
 		}
 		d.arrange(nil)
 	}
-	if d.slit != nil {
+	if d.distances != nil {
 		d.chosen = &table{base: slices.Clone(d.chosen.base), drift: slices.Clone(d.chosen.drift), weighed: true}
 		d.arrange(nil)
 	}

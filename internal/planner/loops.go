@@ -99,7 +99,7 @@ func (d *demand) compared(s *search, best *state, loads map[int]string) {
 			others = append(others, fmt.Sprintf("%v %.2f", other.schedule, points(other.remote)))
 		}
 		d.verdict[g] = fmt.Sprintf("%v leaves %.2f points of all accesses remote", c, points(now))
-		if d.slit != nil {
+		if d.distances != nil {
 			d.verdict[g] = fmt.Sprintf("%v costs as %.2f points of all accesses to the farthest node", c, points(now))
 		}
 		for _, o := range others {

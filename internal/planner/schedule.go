@@ -546,7 +546,7 @@ func (d *demand) arrange(list []schedule) {
 			t.all = make([]uint64, len(d.p.Pages))
 			for i := range t.all {
 				t.all[i] = sum(d.of(t.use, i))
-				d.slit.weigh(d.of(t.use, i))
+				d.distances.weigh(d.of(t.use, i))
 			}
 		}
 		for i, h := range d.home {

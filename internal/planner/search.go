@@ -130,7 +130,7 @@ func (s *search) place(k int, to [][]int) (home int, remote uint64) {
 		s.use[to[f.group][f.slot]] += made
 		all += made - f.count
 	}
-	d.slit.weigh(s.use)
+	d.distances.weigh(s.use)
 	home = x.home
 	if x.group >= 0 {
 		if n := to[x.group][x.slot]; d.canHold[n] {
@@ -217,12 +217,12 @@ func (s *search) matched(homes []int) []schedule {
 		}
 		for _, f := range s.pages[k].flows {
 			at := gain[f.group][int(f.slot)*l.n:][:l.n]
-			if s.d.slit == nil {
+			if s.d.distances == nil {
 				at[h] += f.count
 				continue
 			}
 			for n := range at {
-				at[n] += s.d.slit.near(f.count, n, h)
+				at[n] += s.d.distances.near(f.count, n, h)
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func (s *search) wanted(to []int, count func(page int, f flow) bool) []int {
 				s.use[to[f.slot]] += f.count
 			}
 		}
-		s.d.slit.weigh(s.use)
+		s.d.distances.weigh(s.use)
 		if n := s.d.best(s.use, slices.Index(s.d.canHold, true)); s.use[n] > 0 {
 			homes[k] = n
 		}
@@ -485,8 +485,8 @@ func (s *search) near(k int, to [][]int) int64 {
 		f := &s.pages[k].flows[i]
 		if node := to[f.group][f.slot]; node == home {
 			n += f.wide
-		} else if s.d.slit != nil {
-			n += s.d.slit.near(f.wide, node, home)
+		} else if s.d.distances != nil {
+			n += s.d.distances.near(f.wide, node, home)
 		}
 	}
 	return int64(n)
@@ -494,11 +494,11 @@ func (s *search) near(k int, to [][]int) int64 {
 
 // found is what of use by node finds a page on home, less the cost of the rest.
 func (s *search) found(use []uint64, home int) (n uint64) {
-	if s.d.slit == nil {
+	if s.d.distances == nil {
 		return use[home]
 	}
 	for from, count := range use {
-		n += s.d.slit.near(count, from, home)
+		n += s.d.distances.near(count, from, home)
 	}
 	return n
 }

@@ -86,15 +86,32 @@ func (m *Machine) open(r *Recipe, e *Event, pid, cpu, leader int, open Opener) (
 	return fd, err
 }
 
-// attr is the event as perf asks the kernel for it.
-func (m *Machine) attr(r *Recipe, e *Event) *unix.PerfEventAttr {
-	kind, _ := strconv.ParseUint(m.text(path.Join(devices, e.Device, "type")), 10, 32)
+// CounterAttr is the event for counting, which reads as value, time enabled and time
+// running.
+func (m *Machine) CounterAttr(e *Event) *unix.PerfEventAttr {
+	kind := m.number(path.Join(devices, e.Device, "type"))
 	if e.Device == software {
 		kind = unix.PERF_TYPE_SOFTWARE
 	}
 	a := &unix.PerfEventAttr{Type: uint32(kind), Config: e.Config, Ext1: e.Config1, Ext2: e.Config2,
-		Sample: r.Period, Sample_type: unix.PERF_SAMPLE_ADDR, Bits: unix.PerfBitDisabled}
+		Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING}
 	a.Size = uint32(unsafe.Sizeof(*a))
+	return a
+}
+
+// CounterError explains why the kernel does not open a counter, of the program or
+// of the whole machine.
+func (m *Machine) CounterError(e *Event, machine bool, err error) error {
+	return m.openError(&Recipe{UserOnly: true, SystemWide: machine, Kind: counting}, e, 0, err)
+}
+
+// counting is the kind of a recipe that only counts.
+const counting = "counting"
+
+// attr is the event as perf asks the kernel for it.
+func (m *Machine) attr(r *Recipe, e *Event) *unix.PerfEventAttr {
+	a := m.CounterAttr(e)
+	a.Sample, a.Sample_type, a.Bits = r.Period, unix.PERF_SAMPLE_ADDR, unix.PerfBitDisabled
 	if r.Period == 0 {
 		a.Sample, a.Bits = r.Frequency, a.Bits|unix.PerfBitFreq
 	}
@@ -121,6 +138,9 @@ func (m *Machine) openError(r *Recipe, e *Event, pid int, err error) error {
 		out.Why, out.Fix = m.forbidden(r, pid)
 	case unix.ENOENT, unix.ENODEV, unix.EOPNOTSUPP:
 		out.Why, out.Fix = "the processor, as this kernel sees it, cannot sample this event", "use --source faults or emulate"
+		if r.Kind == counting {
+			out.Why, out.Fix = "the processor, as this kernel sees it, does not have this event", "use numaopt profile"
+		}
 	case unix.EBUSY:
 		out.Why, out.Fix = "another user has the counter", "sysctl kernel.nmi_watchdog=0, and end other profilers"
 	case unix.EINVAL:

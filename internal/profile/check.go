@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -16,7 +17,7 @@ const maxIndex = 1 << 50
 // numbers agree, and the counts can be added up.
 func (p *Profile) Check() error {
 	for _, check := range []func(*Profile) error{
-		checkRun, checkCode, checkObjects, checkRegions, checkThreads, checkPages, checkRows,
+		checkRun, checkCode, checkObjects, checkRegions, checkThreads, checkPages, checkRows, checkLatencies, checkLines,
 	} {
 		if err := check(p); err != nil {
 			return err
@@ -177,6 +178,65 @@ func checkRows(p *Profile) error {
 		}
 		count += r.Count
 		latency += r.Latency
+	}
+	return nil
+}
+
+func checkLatencies(p *Profile) error {
+	var accesses, cycles uint64
+	nodes := len(p.Run.Topology.Nodes)
+	for i := range p.Latencies {
+		l := &p.Latencies[i]
+		for _, x := range []struct {
+			i, least, n int
+			of          string
+		}{
+			{int(l.Object), 0, len(p.Objects), "object"},
+			{int(l.Region), 0, len(p.Regions), "region"},
+			{int(l.Served), 0, NumServed, "level"},
+			{int(l.From), 0, nodes, "node"},
+			{int(l.To), int(topo.Unknown), nodes, "home"},
+			{int(l.Bucket), 0, Buckets, "bucket"},
+		} {
+			if err := within("latency", i, x.i, x.least, x.n, x.of); err != nil {
+				return err
+			}
+		}
+		if l.Samples > l.Accesses || l.Accesses > math.MaxInt64-accesses || l.Cycles > math.MaxInt64-cycles {
+			return fmt.Errorf("latency %d: %d samples of %d accesses, %d cycles", i, l.Samples, l.Accesses, l.Cycles)
+		}
+		accesses += l.Accesses
+		cycles += l.Cycles
+	}
+	return nil
+}
+
+func checkLines(p *Profile) error {
+	for i := range p.Lines {
+		l := &p.Lines[i]
+		for _, x := range []struct {
+			i, least, n int
+			of          string
+		}{
+			{int(l.Object), 0, len(p.Objects), "object"},
+			{int(l.Node), 0, len(p.Run.Topology.Nodes), "node"},
+			{int(l.Region), 0, len(p.Regions), "region"},
+			{int(l.Place), -1, len(p.Places), "place"},
+			{int(l.Offset / int64(units.PageSize)), 0, p.maxPage(int(l.Object)), "page"},
+		} {
+			if err := within("line", i, x.i, x.least, x.n, x.of); err != nil {
+				return err
+			}
+		}
+		if l.Offset < 0 || l.Offset%LineBytes != 0 {
+			return fmt.Errorf("line %d: offset %d is not that of a line", i, l.Offset)
+		}
+		if i > 0 && cmp.Or(cmp.Compare(p.Lines[i-1].Object, l.Object), cmp.Compare(p.Lines[i-1].Offset, l.Offset), cmp.Compare(p.Lines[i-1].Node, l.Node)) > 0 {
+			return fmt.Errorf("line %d: not in the order of objects, offsets and nodes", i)
+		}
+		if l.HITM > l.Loads || l.Loads > math.MaxInt32 || l.Stores > math.MaxInt32 {
+			return fmt.Errorf("line %d: %d loads, %d of them HITM, and %d stores", i, l.Loads, l.HITM, l.Stores)
+		}
 	}
 	return nil
 }

@@ -12,23 +12,23 @@ import (
 //	4                format version, little endian like all that follows
 //	8                length h of the header section
 //	8                length c of the columns section
-//	h                header: zstd of the JSON of Profile, without Pages and Rows
-//	c                columns: zstd of the columns below
+//	h                header: zstd of the JSON of Profile, without its tables
+//	c                columns: zstd of the columns below, in any number of frames
 //	32               SHA-256 of everything before it
 //
-// Columns are a count of pages, one column for each field of Page (Object,
-// Index, Home, Thread, Region, Place, Serial), a count of rows, and one column
-// for each field of Row (Page, Thread, Region, Op, Level, First, Last, Count, Latency), each
-// in the order of the slice. Counts of pages and rows, Count and Latency are
-// unsigned varints; every other value is a signed (zigzag) varint of the
-// difference from the value before it in its column. Fields of the JSON that a
-// reader does not know are skipped; any other change raises Version.
+// Columns are, for each of the tables Pages, Rows, Latencies and Lines, a count of its
+// entries and one column for each field, in the order of the type. Counts of entries,
+// and the fields that are counts, sums or masks, are unsigned varints; every other
+// value is a signed (zigzag) varint of the difference from the value before it in its
+// column. Fields of the JSON that a reader does not know are skipped; any other change
+// raises Version.
 //
 // Version 1 knew no worksharing loops: its regions have no Site. Version 2 had no
 // First and Last, and its Sweep was of the worksharing loop alone; it is read as 0.
+// Version 3 had no Latencies and Lines.
 
 // Version is the format version that Write writes; Read reads it and all before.
-const Version = 3
+const Version = 4
 
 const (
 	magic       = "numaopt-profile\n"
@@ -46,14 +46,14 @@ var (
 
 // FormatError is what is wrong with a profile file, and where.
 type FormatError struct {
-	Part   string // "prefix", "header", "pages", "rows", "checksum", "contents"
-	Offset int64  // byte of the file for prefix and checksum, index of the entry for pages and rows
+	Part   string // "prefix", "header", "pages", "rows", "latencies", "lines", "checksum", "contents"
+	Offset int64  // byte of the file for prefix and checksum, index of the entry for tables
 	Err    error
 }
 
 func (e *FormatError) Error() string {
 	switch e.Part {
-	case "pages", "rows":
+	case "pages", "rows", "latencies", "lines":
 		return fmt.Sprintf("%s: entry %d: %v", e.Part, e.Offset, e.Err)
 	case "header", "contents":
 		return fmt.Sprintf("%s: %v", e.Part, e.Err)

@@ -2,7 +2,8 @@
 //
 // Its core is the sufficient statistic of every analysis: a sparse table
 // (page, thread, region, operation, serving level) → count. It grows with
-// pages × threads × regions that really met, never with samples or accesses.
+// pages × threads × regions that really met, never with samples or accesses. Beside it
+// are histograms of load latencies and the cache lines that nodes share.
 // Every source (emulation today, hardware samples and imports later) ends in
 // this one model; nothing to the right of it knows where a profile came from.
 package profile
@@ -25,9 +26,12 @@ type Profile struct {
 	Regions []Region       `json:"regions"`
 	Threads []Thread       `json:"threads"`
 
-	// Pages and Rows are the bulk; they are stored as columns.
-	Pages []Page `json:"-"`
-	Rows  []Row  `json:"-"`
+	// The tables are the bulk; they are stored as columns. Latencies and Lines are of
+	// samples, and empty where the source has none.
+	Pages     []Page    `json:"-"`
+	Rows      []Row     `json:"-"`
+	Latencies []Latency `json:"-"`
+	Lines     []LineUse `json:"-"`
 
 	// Warnings are for the reader of any report made from the profile.
 	Warnings []string `json:"warnings,omitempty"`

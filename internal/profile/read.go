@@ -57,14 +57,12 @@ func parse(file []byte) (*Profile, error) {
 		return nil, err
 	}
 	version := binary.LittleEndian.Uint32(file[len(magic):])
-	rows := setRow
 	if version < 3 {
-		rows = setRow[:len(setRow)-2]
 		for i := range p.Regions {
 			p.Regions[i].Sweep = 0
 		}
 	}
-	if err := readColumns(columns, p, rows); err != nil {
+	if err := readColumns(columns, p, version); err != nil {
 		return nil, err
 	}
 	if err := p.Check(); err != nil {
@@ -147,38 +145,43 @@ func newUnpacker(section []byte) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(16<<20), zstd.WithDecoderLowmem(true))
 }
 
-// readColumns reads the pages and rows; setRow is the signed columns of rows.
-func readColumns(section []byte, p *Profile, setRow []func(*Row, int64)) error {
+// readColumns reads the tables that files of a version have.
+func readColumns(section []byte, p *Profile, version uint32) error {
 	z, err := newUnpacker(section)
 	if err != nil {
 		return &FormatError{Part: "pages", Err: err}
 	}
 	defer z.Close()
-	c := columnReader{r: bufio.NewReaderSize(z, 1<<16)}
-
-	c.part = "pages"
-	pages := c.count()
-	c.signed(pages, func(i int, v int64) {
-		p.Pages = append(p.Pages, Page{})
-		setPage[0](&p.Pages[i], v)
-	})
-	for _, set := range setPage[1:] {
-		c.signed(uint64(len(p.Pages)), func(i int, v int64) { set(&p.Pages[i], v) })
+	c := &columnReader{r: bufio.NewReaderSize(z, 1<<16)}
+	setRow := setRow
+	if version < 3 {
+		setRow = setRow[:len(setRow)-2]
 	}
-
-	c.part = "rows"
-	rows := c.count()
-	c.signed(rows, func(i int, v int64) {
-		p.Rows = append(p.Rows, Row{})
-		setRow[0](&p.Rows[i], v)
-	})
-	for _, set := range setRow[1:] {
-		c.signed(uint64(len(p.Rows)), func(i int, v int64) { set(&p.Rows[i], v) })
+	p.Pages = readTable(c, "pages", setPage, nil)
+	p.Rows = readTable(c, "rows", setRow, setRowCount)
+	if version >= 4 {
+		p.Latencies = readTable(c, "latencies", setLatency, setLatencyCount)
+		p.Lines = readTable(c, "lines", setLine, setLineCount)
 	}
-	c.unsigned(len(p.Rows), func(i int, v uint64) { p.Rows[i].Count = v })
-	c.unsigned(len(p.Rows), func(i int, v uint64) { p.Rows[i].Latency = v })
-	c.end(len(p.Rows))
+	c.end()
 	return c.err
+}
+
+// readTable is the mirror of writeTable.
+func readTable[T any](c *columnReader, part string, signed []func(*T, int64), counts []func(*T, uint64)) (list []T) {
+	c.part = part
+	c.signed(c.count(), func(i int, v int64) {
+		list = append(list, *new(T))
+		signed[0](&list[i], v)
+	})
+	for _, set := range signed[1:] {
+		c.signed(uint64(len(list)), func(i int, v int64) { set(&list[i], v) })
+	}
+	for _, set := range counts {
+		c.unsigned(len(list), func(i int, v uint64) { set(&list[i], v) })
+	}
+	c.entries = len(list)
+	return list
 }
 
 var setPage = []func(*Page, int64){
@@ -201,10 +204,49 @@ var setRow = []func(*Row, int64){
 	func(r *Row, v int64) { r.Last = uint8(min(uint64(v), SweepParts)) },
 }
 
+var setRowCount = []func(*Row, uint64){
+	func(r *Row, v uint64) { r.Count = v },
+	func(r *Row, v uint64) { r.Latency = v },
+}
+
+var setLatency = []func(*Latency, int64){
+	func(l *Latency, v int64) { l.Object = index(v) },
+	func(l *Latency, v int64) { l.Region = index(v) },
+	func(l *Latency, v int64) { l.Served = Served(min(uint64(v), NumServed)) },
+	func(l *Latency, v int64) { l.From = topo.NodeID(v) },
+	func(l *Latency, v int64) { l.To = topo.NodeID(v) },
+	func(l *Latency, v int64) { l.Bucket = index(v) },
+}
+
+var setLatencyCount = []func(*Latency, uint64){
+	func(l *Latency, v uint64) { l.Samples = v },
+	func(l *Latency, v uint64) { l.Accesses = v },
+	func(l *Latency, v uint64) { l.Cycles = v },
+}
+
+var setLine = []func(*LineUse, int64){
+	func(l *LineUse, v int64) { l.Object = index(v) },
+	func(l *LineUse, v int64) { l.Offset = v },
+	func(l *LineUse, v int64) { l.Node = topo.NodeID(v) },
+	func(l *LineUse, v int64) { l.Region = index(v) },
+	func(l *LineUse, v int64) { l.Place = indexOr(v, -2) },
+}
+
+var setLineCount = []func(*LineUse, uint64){
+	func(l *LineUse, v uint64) { l.Written = v },
+	func(l *LineUse, v uint64) { l.Read = v },
+	func(l *LineUse, v uint64) { l.Loads = v },
+	func(l *LineUse, v uint64) { l.Stores = v },
+	func(l *LineUse, v uint64) { l.HITM = v },
+}
+
 // index is v; -1, which no check lets pass, where it is too great for an index.
-func index(v int64) int32 {
+func index(v int64) int32 { return indexOr(v, -1) }
+
+// indexOr is v, or otherwise where v is too great for an index.
+func indexOr(v int64, otherwise int32) int32 {
 	if v != int64(int32(v)) {
-		return -1
+		return otherwise
 	}
 	return int32(v)
 }
@@ -212,9 +254,10 @@ func index(v int64) int32 {
 // columnReader reads varints and remembers the first error. Slices grow with
 // the values that are there, never by a count that the file claims.
 type columnReader struct {
-	r    *bufio.Reader
-	part string
-	err  error
+	r       *bufio.Reader
+	part    string
+	entries int // of the latest table
+	err     error
 }
 
 func (c *columnReader) fail(i int, err error) {
@@ -264,13 +307,13 @@ func (c *columnReader) unsigned(n int, set func(int, uint64)) {
 }
 
 // end wants the end of the section.
-func (c *columnReader) end(i int) {
+func (c *columnReader) end() {
 	if c.err != nil {
 		return
 	}
 	if _, err := c.r.ReadByte(); err == nil {
-		c.fail(i, fmt.Errorf("data after the last column: %w", ErrDamaged))
+		c.fail(c.entries, fmt.Errorf("data after the last column: %w", ErrDamaged))
 	} else if err != io.EOF {
-		c.fail(i, err)
+		c.fail(c.entries, err)
 	}
 }

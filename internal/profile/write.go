@@ -1,12 +1,14 @@
 package profile
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -55,46 +57,48 @@ func packHeader(p *Profile) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := newPacker(nil)
+	z, err := newPacker(1)
 	if err != nil {
 		return nil, err
 	}
 	return z.EncodeAll(text, nil), z.Close()
 }
 
+// packColumns packs each column by itself, several at a time: zstd reads one packed
+// piece after the other as one.
 func packColumns(p *Profile) ([]byte, error) {
-	var out bytes.Buffer
-	z, err := newPacker(&out)
+	columns := slices.Concat(
+		columnsOf(p.Pages, pageColumns, nil),
+		columnsOf(p.Rows, rowColumns, rowCounts),
+		columnsOf(p.Latencies, latencyColumns, latencyCounts),
+		columnsOf(p.Lines, lineColumns, lineCounts))
+	workers := runtime.GOMAXPROCS(0)
+	z, err := newPacker(workers)
 	if err != nil {
 		return nil, err
 	}
-	c := &columnWriter{w: z}
-	c.count(len(p.Pages))
-	for _, get := range pageColumns {
-		c.signed(len(p.Pages), func(i int) int64 { return get(&p.Pages[i]) })
+	packed := make([][]byte, len(columns))
+	var wait sync.WaitGroup
+	room := make(chan struct{}, workers)
+	for i, bytes := range columns {
+		room <- struct{}{}
+		wait.Go(func() {
+			packed[i] = z.EncodeAll(bytes(), nil)
+			<-room
+		})
 	}
-	c.count(len(p.Rows))
-	for _, get := range rowColumns {
-		c.signed(len(p.Rows), func(i int) int64 { return get(&p.Rows[i]) })
-	}
-	c.unsigned(len(p.Rows), func(i int) uint64 { return p.Rows[i].Count })
-	c.unsigned(len(p.Rows), func(i int) uint64 { return p.Rows[i].Latency })
-	c.flush()
-	if c.err != nil {
-		return nil, c.err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	wait.Wait()
+	return slices.Concat(packed...), z.Close()
 }
 
-func newPacker(w io.Writer) (*zstd.Encoder, error) {
-	return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+// newPacker packs as many pieces at a time as workers.
+func newPacker(workers int) (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedDefault))
 }
 
-// pageColumns and rowColumns read the signed columns in the order of the file;
-// setPage and setRow in read.go are their mirror.
+// pageColumns and the others are the fields of a table in the order of the file, first
+// those of small differences, then (…Counts) those that are written as they are; those
+// of read.go are their mirror.
 var pageColumns = []func(*Page) int64{
 	func(p *Page) int64 { return int64(p.Object) },
 	func(p *Page) int64 { return int64(p.Index) },
@@ -120,41 +124,65 @@ var rowColumns = []func(*Row) int64{
 	func(r *Row) int64 { return int64(r.Last) },
 }
 
-// columnWriter appends varints and remembers the first error.
-type columnWriter struct {
-	w   io.Writer
-	buf []byte
-	err error
+var rowCounts = []func(*Row) uint64{
+	func(r *Row) uint64 { return r.Count },
+	func(r *Row) uint64 { return r.Latency },
 }
 
-func (c *columnWriter) count(n int) { c.buf = binary.AppendUvarint(c.buf, uint64(n)) }
-
-func (c *columnWriter) unsigned(n int, at func(int) uint64) {
-	for i := range n {
-		c.buf = binary.AppendUvarint(c.buf, at(i))
-		c.spill()
-	}
+var latencyColumns = []func(*Latency) int64{
+	func(l *Latency) int64 { return int64(l.Object) },
+	func(l *Latency) int64 { return int64(l.Region) },
+	func(l *Latency) int64 { return int64(l.Served) },
+	func(l *Latency) int64 { return int64(l.From) },
+	func(l *Latency) int64 { return int64(l.To) },
+	func(l *Latency) int64 { return int64(l.Bucket) },
 }
 
-func (c *columnWriter) signed(n int, at func(int) int64) {
-	last := int64(0)
-	for i := range n {
-		v := at(i)
-		c.buf = binary.AppendVarint(c.buf, v-last)
-		last = v
-		c.spill()
-	}
+var latencyCounts = []func(*Latency) uint64{
+	func(l *Latency) uint64 { return l.Samples },
+	func(l *Latency) uint64 { return l.Accesses },
+	func(l *Latency) uint64 { return l.Cycles },
 }
 
-func (c *columnWriter) spill() {
-	if len(c.buf) >= 1<<16 {
-		c.flush()
-	}
+var lineColumns = []func(*LineUse) int64{
+	func(l *LineUse) int64 { return int64(l.Object) },
+	func(l *LineUse) int64 { return l.Offset },
+	func(l *LineUse) int64 { return int64(l.Node) },
+	func(l *LineUse) int64 { return int64(l.Region) },
+	func(l *LineUse) int64 { return int64(l.Place) },
 }
 
-func (c *columnWriter) flush() {
-	if c.err == nil {
-		_, c.err = c.w.Write(c.buf)
+var lineCounts = []func(*LineUse) uint64{
+	func(l *LineUse) uint64 { return l.Written },
+	func(l *LineUse) uint64 { return l.Read },
+	func(l *LineUse) uint64 { return l.Loads },
+	func(l *LineUse) uint64 { return l.Stores },
+	func(l *LineUse) uint64 { return l.HITM },
+}
+
+// columnsOf is how many entries there are, and their columns, each made when it is
+// called.
+func columnsOf[T any](list []T, signed []func(*T) int64, counts []func(*T) uint64) []func() []byte {
+	out := []func() []byte{func() []byte { return binary.AppendUvarint(nil, uint64(len(list))) }}
+	for _, get := range signed {
+		out = append(out, func() []byte {
+			buf, last := make([]byte, 0, 2*len(list)), int64(0)
+			for i := range list {
+				v := get(&list[i])
+				buf = binary.AppendVarint(buf, v-last)
+				last = v
+			}
+			return buf
+		})
 	}
-	c.buf = c.buf[:0]
+	for _, get := range counts {
+		out = append(out, func() []byte {
+			buf := make([]byte, 0, 2*len(list))
+			for i := range list {
+				buf = binary.AppendUvarint(buf, get(&list[i]))
+			}
+			return buf
+		})
+	}
+	return out
 }

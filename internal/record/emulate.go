@@ -194,10 +194,8 @@ func (s *session) run(ctx context.Context, program string) (*Raw, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
 	ticks := 0
-	err = await(ctx, cmd.Process, done, func() {
+	raw.Status, err = Wait(ctx, cmd, func() {
 		s.inbox.condense()
 		if ticks++; s.opt.Progress != nil && ticks%5 == 0 {
 			s.opt.Progress(s.inbox.accesses(), time.Since(raw.Start))
@@ -207,16 +205,29 @@ func (s *session) run(ctx context.Context, program string) (*Raw, error) {
 	s.inbox.drain()
 	raw.Arenas, raw.Processes, raw.OtherAccesses = s.inbox.take()
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		raw.Signal, raw.Status = ws.Signal(), 128+int(ws.Signal())
-	} else {
-		raw.Status = cmd.ProcessState.ExitCode()
+		raw.Signal = ws.Signal()
 	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil {
 		raw.Close()
 		return nil, err
 	}
 	return raw, nil
+}
+
+// Wait waits for a program that was started, passing signals on to it, and returns
+// its exit status, 128+signal where a signal ended it. tick is called five times a
+// second. The end of ctx ends the program.
+func Wait(ctx context.Context, cmd *exec.Cmd, tick func()) (status int, err error) {
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	err = await(ctx, cmd.Process, done, tick)
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal()), nil
+	}
+	return cmd.ProcessState.ExitCode(), nil
 }
 
 // await waits for the program's end, and calls tick five times a second. Signals that a

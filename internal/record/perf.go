@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,9 @@ func FindPerf() (Perf, error) {
 		return Perf{}, fmt.Errorf("perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-$(uname -r))")
 	}
 	out, err := exec.Command(path, "--version").Output()
+	if errors.Is(err, syscall.EMFILE) {
+		return Perf{}, fmt.Errorf("%w: the limit of open files (RLIMIT_NOFILE) is reached: ulimit -n with a greater number", err)
+	}
 	if err != nil {
 		return Perf{}, fmt.Errorf("%s --version: %w: it does not run here; on Ubuntu, install linux-tools-$(uname -r)", path, err)
 	}
@@ -71,6 +75,10 @@ type Recording struct {
 // Close removes the file.
 func (r *Recording) Close() { os.RemoveAll(r.dir) }
 
+// quiet leaves the program's stderr to the program. perf is silent about refusals,
+// too, then.
+const quiet = "-q"
+
 // always is what every recording has: data addresses, the CPU, and the clock that
 // the runtime reads, too.
 var always = []string{"-d", "--sample-cpu", "-k", "CLOCK_MONOTONIC"}
@@ -96,8 +104,10 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 	}
 	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir, Notes: opt.Limits.raise()}
 	args, err := p.fit(ctx, r, opt)
-	if err == nil {
-		err = p.run(ctx, r, append(args, opt.target()...), opt)
+	if args = append(args, opt.target()...); err == nil && len(opt.Command) > 0 {
+		err = p.run(ctx, r, append([]string{args[0], quiet}, args[1:]...), opt)
+	} else if err == nil {
+		err = p.attach(ctx, r, args, opt)
 	}
 	if err != nil {
 		r.Close()
@@ -141,10 +151,7 @@ var buffers = []int{0, 64, 32, 16, 8, 4}
 
 // fit finds what the kernel allows and returns perf's arguments before its target.
 func (p Perf) fit(ctx context.Context, r *Recording, opt PerfOptions) ([]string, error) {
-	base := append([]string{"record", "-q", "-o", r.File}, always...)
-	if opt.SystemWide {
-		base = append(base, "-a")
-	}
+	base := append([]string{"record", "-o", r.File}, always...)
 	var refused error
 	for _, pages := range buffers {
 		for _, way := range opt.ways() {
@@ -170,7 +177,12 @@ func (opt *PerfOptions) ways() [][]string {
 		out = append(out, opt.Better)
 	}
 	for _, extra := range extras {
-		out = append(out, append(slices.Clone(extra), opt.Select...))
+		out = append(out, slices.Concat(opt.Select, extra))
+	}
+	for i := range out {
+		if opt.SystemWide {
+			out[i] = append(out[i], "-a")
+		}
 	}
 	return out
 }
@@ -188,56 +200,66 @@ func (p Perf) try(ctx context.Context, file string, args []string, limits Limits
 	return limits.explain(fmt.Errorf("perf %s cannot record here (%w). perf says:\n%s", p.Version, err, strings.TrimSpace(said.String())), said.String())
 }
 
-// run runs perf on its target. Signals of the terminal reach the program as they
-// would alone; perf writes its file when that has ended, or when it is told to end.
-func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOptions) error {
+// run runs perf on the command. Signals of the terminal reach the program as they
+// would alone; perf writes its file when that has ended.
+func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOptions) (err error) {
 	cmd := exec.Command(p.Path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = opt.Stdin, opt.Stdout, opt.Stderr
-	var said bytes.Buffer
-	attached := len(opt.Command) == 0
-	if attached {
-		cmd.Stdin, cmd.Stderr = nil, &said // there is no program that they would be of
-	}
 	r.Start = time.Now()
 	before := migrated(os.DirFS("/"))
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	r.PID = cmd.Process.Pid
-	if attached && opt.Duration > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, opt.Duration)
-		defer stop()
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	err := await(ctx, cmd.Process, done, func() {
-		if attached && opt.SystemWide && opt.PID != 0 && syscall.Kill(opt.PID, 0) == syscall.ESRCH {
-			cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // perf may have ended just now
-		}
-	})
-	r.Elapsed = time.Since(r.Start)
-	r.Migrated = migrated(os.DirFS("/")) - before
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		r.Status = 128 + int(ws.Signal())
-	} else {
-		r.Status = cmd.ProcessState.ExitCode()
-	}
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		return err
-	}
-	if attached {
-		return attachedStatus(r, p, opt.Limits, said.String())
-	}
-	return nil
+	r.Status, err = Wait(ctx, cmd, func() {})
+	r.Elapsed, r.Migrated = time.Since(r.Start), migrated(os.DirFS("/"))-before
+	return err
 }
 
-// attachedStatus judges perf's own end, where there is no program's: having been
-// told to end is none.
-func attachedStatus(r *Recording, p Perf, limits Limits, said string) error {
-	if r.Status == 0 || r.Status == 128+int(syscall.SIGINT) || r.Status == 128+int(syscall.SIGTERM) {
-		r.Status = 0
+// attach runs perf on what runs already, until that, the time or ctx ends. perf is
+// out of the terminal's reach, whose hangup would end it without its file, and ends
+// with numaopt.
+func (p Perf) attach(ctx context.Context, r *Recording, args []string, opt PerfOptions) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if opt.Duration > 0 {
+		defer time.AfterFunc(opt.Duration, stop).Stop()
+	}
+	if opt.SystemWide && opt.PID != 0 {
+		go func() { awaitEnd(ctx, opt.PID); stop() }()
+	}
+	cmd := exec.CommandContext(ctx, p.Path, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	runtime.LockOSThread() // Pdeathsig is of the thread that starts it
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	r.Start = time.Now()
+	err := cmd.Run()
+	r.Elapsed = time.Since(r.Start)
+	if err == nil || ctx.Err() != nil && cmd.ProcessState != nil && ended(cmd.ProcessState) {
 		return nil
 	}
-	return limits.explain(fmt.Errorf("perf %s ended with status %d. It says:\n%s", p.Version, r.Status, strings.TrimSpace(said)), said)
+	return opt.Limits.explain(fmt.Errorf("perf %s: %w. It says:\n%s", p.Version, err, strings.TrimSpace(said.String())), said.String())
+}
+
+// ended is whether perf ended as it was told to: it dies of the signal once its file
+// is written.
+func ended(state *os.ProcessState) bool {
+	ws, ok := state.Sys().(syscall.WaitStatus)
+	return state.Success() || ok && ws.Signaled() && ws.Signal() == syscall.SIGTERM
+}
+
+// awaitEnd returns when the process has ended, or with ctx.
+func awaitEnd(ctx context.Context, pid int) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for syscall.Kill(pid, 0) != syscall.ESRCH {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"numaopt/internal/access"
 	"numaopt/internal/classify"
+	"numaopt/internal/latency"
 	"numaopt/internal/profile"
 	"numaopt/internal/shape"
 	"numaopt/internal/topo"
@@ -45,6 +46,8 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	r.FirstTouch = b.firstTouch()
 	r.SerialInit = b.serialInit()
 	r.Stuck = b.stuck()
+	r.Latency = b.latency()
+	r.Lines = b.lines()
 	r.Run = run(&p.Run)
 	r.Quality = quality(q)
 	if r.Verdict = verdict(r); r.Quality.Enough {
@@ -152,7 +155,8 @@ func minus(a, b classify.Share) classify.Share {
 	return classify.Share{Pages: a.Pages - b.Pages, Accesses: a.Accesses - b.Accesses, DRAM: a.DRAM - b.DRAM}
 }
 
-// objects lists the groups that were touched, those with most DRAM accesses first.
+// objects lists the groups that were touched: those whose remote loads cost most first,
+// where that is known, then those with most DRAM accesses.
 func (b *builder) objects() []Object {
 	n, nodes := len(b.groups), len(b.p.Run.Topology.Nodes)
 	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(int(r.Page)) })
@@ -160,6 +164,7 @@ func (b *builder) objects() []Object {
 	best := classify.BestRemote(b.p, b.pages, n, b.group)
 	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(int(r.Page))*nodes + int(b.p.Threads[r.Thread].Node) })
 	homes := make([]int, n*(nodes+1)) // the last is unknown
+	costs := latency.Costs(b.p, n, b.loaded)
 	for i := range b.p.Pages {
 		if b.pages[i].Part {
 			continue
@@ -195,6 +200,9 @@ func (b *builder) objects() []Object {
 			o.Placed = o.Placed || b.p.Objects[k].Placed
 		}
 		o.known = pct(b.knownTo[i], t.DRAM.Total())
+		if costs != nil {
+			o.cost = costs[i]
+		}
 		for k := range nodes {
 			o.DRAMByNode = append(o.DRAMByNode, byNode[i*nodes+k].DRAM.Total())
 		}
@@ -203,7 +211,7 @@ func (b *builder) objects() []Object {
 		list = append(list, o)
 	}
 	slices.SortStableFunc(list, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(b.DRAMAccesses, a.DRAMAccesses), cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(b.TouchedBytes, a.TouchedBytes))
+		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(b.DRAMAccesses, a.DRAMAccesses), cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(b.TouchedBytes, a.TouchedBytes))
 	})
 	return list
 }

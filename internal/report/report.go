@@ -81,8 +81,11 @@ type Report struct {
 	FirstTouch []FirstTouch `json:"first_touch"`
 	SerialInit []SerialInit `json:"serial_initialisation"`
 	Stuck      []Stuck      `json:"placement_cannot_help"`
-	Quality    Quality      `json:"quality"`
-	Run        Run          `json:"run"`
+	// Latency and Lines are of samples; nil where the source has none.
+	Latency *Latency     `json:"latency,omitempty"`
+	Lines   *SharedLines `json:"shared_lines,omitempty"`
+	Quality Quality      `json:"quality"`
+	Run     Run          `json:"run"`
 }
 
 // Flow is accesses by where they were served; the three shares add up to 100.
@@ -154,9 +157,10 @@ type Object struct {
 	UniformlyShared   Pct      `json:"uniformly_shared_pct"`
 	WithoutSerialInit Pct      `json:"uniformly_shared_without_serial_init_pct"`
 	EvenlyUsed        Pct      `json:"evenly_used_pct"`
-	HomePages         []int    `json:"home_pages"`      // by node
-	UnknownPages      int      `json:"unknown_pages"`   // without a known home
-	DRAMByNode        []uint64 `json:"dram_by_node"`    // by node of the accessing thread
+	HomePages         []int    `json:"home_pages"`    // by node
+	UnknownPages      int      `json:"unknown_pages"` // without a known home
+	DRAMByNode        []uint64 `json:"dram_by_node"`  // by node of the accessing thread
+	cost              uint64   // cycles of remote loads beyond local ones; 0 is not known
 	Stack             []string `json:"stack,omitempty"` // where it is allocated, innermost first
 	Symbol            string   `json:"symbol,omitempty"`
 	File              string   `json:"file,omitempty"`

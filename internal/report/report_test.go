@@ -63,9 +63,44 @@ func profiles() map[string]*profile.Profile {
 	killed.Pages = append(killed.Pages, profile.Page{Object: 1, Home: 1, Thread: -1, Region: -1, Place: -1})
 	killed.Rows = append(killed.Rows, profile.Row{Page: 2, Thread: 1, Region: 1, Level: profile.DRAM, Count: 900})
 	return map[string]*profile.Profile{
-		"serial-initialisation": serial, "parallel-initialisation": parallel, "two-loops-disagree": conflict,
+		"latencies": sampled(), "serial-initialisation": serial, "parallel-initialisation": parallel, "two-loops-disagree": conflict,
 		"used-by-everybody": even, "one-node": oneNode, "empty": empty, "few": few, "killed": killed,
 	}
+}
+
+// sampled is a profile with latencies. Node 0's own memory takes 200 cycles, node 1's
+// 250; v is used less than u, but it is all remote.
+func sampled() *profile.Profile {
+	p := profiletest.Draw(2, 2,
+		"u in grid.c heap: 0 400000 300000 | 1 0 0 200000 300000",
+		"v in grid.c heap: 1 150000 0 0 0/40000 | 0 0 0 0 60000",
+		"lock global: 0 0 0 0 1000")
+	p.Run.Source, p.Run.Period, p.Run.Bind = "pmu", 1000, "none"
+	load := func(object, region int32, served profile.Served, from, to topo.NodeID, cycles, samples uint64) {
+		p.Latencies = append(p.Latencies, profile.Latency{Object: object, Region: region, Served: served, From: from, To: to,
+			Bucket: profile.LatencyBucket(cycles), Samples: samples, Accesses: 1000 * samples, Cycles: 1000 * samples * cycles})
+	}
+	for object := range int32(2) {
+		load(object, profiletest.Work, profile.ServedL1, 0, topo.Unknown, 4, 1000)
+		load(object, profiletest.Work, profile.ServedLFB, 1, topo.Unknown, 0, 200)
+	}
+	load(0, profiletest.Work, profile.ServedLocalDRAM, 0, 0, 200, 700)
+	load(0, profiletest.Work, profile.ServedLocalDRAM, 1, 1, 250, 500)
+	load(1, profiletest.Work, profile.ServedRemoteDRAM, 0, 1, 400, 150)
+	load(1, profiletest.Back, profile.ServedRemoteDRAM, 0, 1, 500, 40)
+	load(1, profiletest.Work, profile.ServedRemoteDRAM, 1, 0, 450, 60)
+	load(2, profiletest.Work, profile.ServedRemoteHITM, 1, topo.Unknown, 600, 1)
+	line := func(offset int64, node topo.NodeID, region, place int32, written, read, loads, stores, hitm uint64) {
+		p.Lines = append(p.Lines, profile.LineUse{Object: 2, Offset: offset, Node: node, Region: region, Place: place, Written: written, Read: read, Loads: loads, Stores: stores, HITM: hitm})
+	}
+	line(0, 0, profiletest.Work, profiletest.Work, 1, 1, 20, 30, 12)
+	line(0, 1, profiletest.Work, profiletest.Work, 1<<8, 1<<8, 10, 30, 9)
+	line(0, 1, profiletest.Back, profiletest.Back, 0, 1<<8, 3, 0, 0)
+	line(64, 0, profiletest.Work, -1, 1, 0, 0, 5, 0)
+	line(64, 1, profiletest.Work, -1, 0, 1, 5, 0, 0)
+	line(128, 0, profiletest.Main, profiletest.Main, 1, 0, 0, 1, 0)
+	line(128, 1, profiletest.Work, profiletest.Work, 0, 1, 1, 0, 0)
+	return p
 }
 
 func TestText(t *testing.T) {

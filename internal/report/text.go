@@ -35,6 +35,8 @@ func WriteText(w io.Writer, r *Report, opt TextOptions) error {
 	t.objects(r)
 	t.patterns(r)
 	t.loops(r)
+	t.latency(r)
+	t.lines(r)
 	t.firstTouch(r)
 	t.threads(r)
 	t.matrix(r)
@@ -197,7 +199,11 @@ func (t *textWriter) sharing(r *Report) {
 }
 
 func (t *textWriter) objects(r *Report) {
-	t.title("Objects, by DRAM accesses")
+	title := "Objects, by DRAM accesses"
+	if r.Latency != nil && r.Latency.priced() {
+		title = "Objects, by what their remote loads cost"
+	}
+	t.title(title)
 	tab := newTable("object\n ", "kind\n ", "size\n ", "DRAM\n%", "remote\n%", "best\n%", "shared\n%", "without\ninit %", "even\n%")
 	shown := t.rows(len(r.Objects), func(i int) bool {
 		o := &r.Objects[i]
@@ -387,7 +393,7 @@ func newTableRow(heads table.Row) table.Writer {
 	for i, h := range heads {
 		align := text.AlignRight
 		switch strings.TrimSpace(fmt.Sprint(h)) {
-		case "object", "loop", "wants", "pages", "kind", "serial", "first touched at", "by\nrank", "homes by\nnode:%":
+		case "object", "loop", "wants", "pages", "kind", "serial", "first touched at", "by\nrank", "homes by\nnode:%", "served by", "sharing", "used at":
 			align = text.AlignLeft
 		}
 		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})

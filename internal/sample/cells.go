@@ -2,7 +2,6 @@ package sample
 
 import (
 	"cmp"
-	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -22,7 +21,8 @@ type cell struct {
 	count   uint64 // accesses that the samples stand for
 	latency uint64 // cycles, summed over those
 	first   uint64 // time of the earliest sample, ns
-	_       uint64
+	late    uint16 // of loads whose node the page's home tells, see newLate; else 0
+	_       [6]byte
 }
 
 // how is a CPU and what is known of where an access was served, in bits:
@@ -50,7 +50,7 @@ func newHow(cpu uint32, level profile.Level, op profile.Op, remote, said, fault 
 
 // same reports whether two cells are of one key.
 func (c *cell) same(d *cell) bool {
-	return c.number == d.number && c.tid == d.tid && c.how == d.how && c.region == d.region && c.object == d.object && c.pid == d.pid
+	return c.number == d.number && c.tid == d.tid && c.how == d.how && c.region == d.region && c.object == d.object && c.pid == d.pid && c.late == d.late
 }
 
 // add adds d to c.
@@ -78,42 +78,13 @@ func order(a, b *cell) int {
 	case a.region != b.region:
 		return cmp.Compare(a.region, b.region)
 	}
-	return cmp.Compare(a.how, b.how)
-}
-
-// sorted is the cells in order. What is sorted are their pages and threads, a quarter
-// of a cell; these decide nearly always.
-func sorted(all []cell) []cell {
-	const numberBits = 45 // of the address's 57
-	type ref struct {
-		page    uint64
-		tid, at uint32
-	}
-	refs := make([]ref, len(all))
-	for i := range all {
-		c := &all[i]
-		refs[i] = ref{uint64(c.object)<<numberBits | c.number&(1<<numberBits-1), c.tid, uint32(i)}
-	}
-	slices.SortFunc(refs, func(a, b ref) int {
-		switch {
-		case a.page != b.page:
-			return cmp.Compare(a.page, b.page)
-		case a.tid != b.tid:
-			return cmp.Compare(a.tid, b.tid)
-		}
-		return order(&all[a.at], &all[b.at])
-	})
-	out := make([]cell, len(all))
-	for i, r := range refs {
-		out[i] = all[r.at]
-	}
-	return out
+	return cmp.Or(cmp.Compare(a.how, b.how), cmp.Compare(a.late, b.late))
 }
 
 func (c *cell) hash() uint64 {
 	h := c.number*0x9e3779b97f4a7c15 ^ uint64(c.tid)<<32 ^ uint64(c.how)
 	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
-	h ^= uint64(c.region)<<24 ^ uint64(uint32(c.object)) ^ uint64(c.pid)<<40
+	h ^= uint64(c.region)<<24 ^ uint64(uint32(c.object)) ^ uint64(c.pid)<<40 ^ uint64(c.late)<<4
 	return (h ^ h>>32) * 0x94d049bb133111eb >> 20
 }
 
@@ -174,27 +145,41 @@ func (t *cells) add(c *cell, at, mask uint64) {
 
 func (t *cells) grow() {
 	old := t.places
-	t.places = make([]cell, max(1<<14, 4*len(old)))
-	t.used = 0
+	t.places, t.used = newCells(larger(len(old))), 0
 	mask := uint64(len(t.places) - 1)
 	for i := range old {
 		if old[i].samples != 0 {
 			t.add(&old[i], old[i].hash()&mask, mask)
 		}
 	}
+	freeCells(old)
 }
 
-// all is the cells of a process, in no order; the table is gone after it.
-func (t *cells) all(pid uint32) []cell {
+// all is the cells of a process in order, see order, their regions numbered as settled
+// says; the table is gone after it.
+func (t *cells) all(pid uint32, settled func(arena.Region) arena.Region) []cell {
 	if t.n > 0 {
 		t.flush()
 	}
-	out := t.places[:0]
+	mine := t.places[:0]
 	for i := range t.places {
 		if c := &t.places[i]; c.samples != 0 && c.pid == pid {
-			out = append(out, *c)
+			mine = append(mine, *c)
+			last := &mine[len(mine)-1]
+			last.region = settled(last.region)
 		}
 	}
+	out := sorted(mine)
+	freeCells(t.places)
 	t.places = nil
 	return out
+}
+
+// larger is the next size of a table: small ones are copied seldom, and large ones do
+// not waste much.
+func larger(n int) int {
+	if n < 1<<20 {
+		return max(1<<14, 4*n)
+	}
+	return 2 * n
 }

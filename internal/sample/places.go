@@ -105,7 +105,7 @@ func (p *places) settle(pid uint32) func(arena.Region) arena.Region {
 	})
 	p.funcs = permuted(p.funcs, funcs)
 	p.loops = permuted(p.loops, loops)
-	toFunc, toLoop := inverse(funcs), inverse(loops)
+	toFunc, toLoop := inverse(funcs, len(p.ofFunc)), inverse(loops, len(p.ofLoop))
 	p.rejoin(toLoop)
 	return func(r arena.Region) arena.Region {
 		if n, loop := r.Loop(); loop {
@@ -118,7 +118,7 @@ func (p *places) settle(pid uint32) func(arena.Region) arena.Region {
 
 // rejoin puts new numbers to joined loops: the first of a group is now the one with
 // the lowest.
-func (p *places) rejoin(to map[int]int) {
+func (p *places) rejoin(to []int) {
 	root := func(n int) int {
 		for p.loops[n].Joined != 0 {
 			n = to[p.loops[n].Joined]
@@ -160,8 +160,9 @@ func permuted[T any](list []T, from []int) []T {
 	return out
 }
 
-func inverse(from []int) map[int]int {
-	out := map[int]int{}
+// inverse is where each of n old numbers went; 0 for those that are left out.
+func inverse(from []int, n int) []int {
+	out := make([]int, n)
 	for to, i := range from {
 		out[i] = to
 	}

@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"numaopt/internal/perfdata"
 	"numaopt/internal/symbol"
@@ -80,7 +81,7 @@ func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
 	if err := usable(f); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols)}
+	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]parts{}}
 	if err := r.side(); err != nil {
 		return nil, nil, err
 	}
@@ -132,6 +133,9 @@ type reader struct {
 	born   map[thread]uint64
 	kept   func(pid uint32) bool // by Options.Parent
 	places *places
+
+	partsLock sync.Mutex
+	parts     map[uint32]parts // by process, see partsOf
 }
 
 // role is what the samples of an event are.

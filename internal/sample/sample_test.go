@@ -227,7 +227,7 @@ func TestWorkers(t *testing.T) {
 		table, stats := read(t, w, Options{Workers: workers})
 		table.EachPage(func(i int, p arena.Page) { out = append(out, i, p) }) //nolint:errcheck // memory
 		table.EachBlock(func(b *arena.Block) { out = append(out, *b) })       //nolint:errcheck // memory
-		return append(out, *stats)
+		return append(out, *stats, histograms(table))
 	}
 	if d := cmp.Diff(dump(1), dump(4)); d != "" {
 		t.Errorf("one worker and four differ:\n%s", d)

@@ -20,8 +20,12 @@ type Table struct {
 	cells    []cell // by page
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
-	asked    map[uint64]int8 // homes that the runtime asked the kernel for, by homeKey
+	near     [256]threadNumber // of numbers, the latest
+	asked    map[uint64]int8   // homes that the runtime asked the kernel for, by homeKey
 	accesses uint64
+
+	latencies []latencyCell
+	lines     []*sharedLine
 }
 
 // page is one page of one object, with its cells.
@@ -37,6 +41,24 @@ type page struct {
 // threadCPU is a thread on a CPU.
 type threadCPU struct{ tid, cpu uint32 }
 
+func (k threadCPU) place() uint32 { return (k.tid ^ k.cpu<<4) & 255 }
+
+// threadNumber is the number of a thread on a CPU.
+type threadNumber struct {
+	threadCPU
+	number int
+}
+
+// numberOf is t.numbers, which it asks only where it has not just answered.
+func (t *Table) numberOf(tid, cpu uint32) int {
+	k := threadCPU{tid, cpu}
+	n := &t.near[k.place()]
+	if n.threadCPU != k {
+		*n = threadNumber{k, t.numbers[k]}
+	}
+	return n.number
+}
+
 // newTable adds up what the workers counted of the process.
 func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t := &Table{PID: int(pid), Command: r.names[pid], r: r, space: r.spaces[pid], numbers: map[threadCPU]int{}}
@@ -48,11 +70,7 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	var wait sync.WaitGroup
 	for i, w := range workers {
 		wait.Go(func() {
-			part := w.cells.all(pid)
-			for k := range part {
-				part[k].region = settled(part[k].region)
-			}
-			parts[i] = sorted(part)
+			parts[i] = w.cells.all(pid, settled)
 		})
 	}
 	wait.Wait()
@@ -66,6 +84,8 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t.asked = t.space.asked()
 	t.number(faults)
 	t.group(faults)
+	t.latencies = t.histograms(workers, settled)
+	t.lines = t.sharedLines(workers, settled)
 	return t
 }
 
@@ -92,8 +112,13 @@ func mergeCells(a, b []cell) []cell {
 // perf was not there to see it.
 func (t *Table) number(faults map[pageKey][]fault) {
 	seen := map[threadCPU]bool{}
+	var latest [256]threadCPU
 	for i := range t.cells {
-		seen[threadCPU{t.cells[i].tid, t.cells[i].how.cpu()}] = true
+		k := threadCPU{t.cells[i].tid, t.cells[i].how.cpu()}
+		if last := &latest[k.place()]; *last != k {
+			*last = k
+			seen[k] = true
+		}
 	}
 	for _, list := range faults {
 		seen[threadCPU{list[0].tid, list[0].cpu}] = true
@@ -258,7 +283,7 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 		p := arena.Page{Number: s.number, Object: int(s.object), Home: s.home, Thread: -1, Module: -1}
 		p.Placed = t.space.placed(s)
 		if f := s.fault; f != nil {
-			p.Thread, p.Region = t.numbers[threadCPU{f.tid, f.cpu}], f.region
+			p.Thread, p.Region = t.numberOf(f.tid, f.cpu), f.region
 			_, loop := f.region.Loop()
 			p.Serial = !loop && int(f.tid) == t.PID
 			if at := t.space.at(f.pc, f.time); at != nil && at.module >= 0 {
@@ -270,13 +295,16 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	return nil
 }
 
+// NumBlocks is at most how many blocks there are.
+func (t *Table) NumBlocks() int { return len(t.cells) }
+
 // EachBlock calls do for every page, thread, CPU and region.
 func (t *Table) EachBlock(do func(b *arena.Block)) error {
 	for i := range t.pages {
 		p := &t.pages[i]
 		for k := p.first; k < p.last; {
 			c := &t.cells[k]
-			b := arena.Block{Page: i + 1, Thread: t.numbers[threadCPU{c.tid, c.how.cpu()}], Region: c.region, First: 1}
+			b := arena.Block{Page: i + 1, Thread: t.numberOf(c.tid, c.how.cpu()), Region: c.region, First: 1}
 			for ; k < p.last && t.cells[k].tid == c.tid && t.cells[k].how.cpu() == c.how.cpu() && t.cells[k].region == c.region; k++ {
 				d := &t.cells[k]
 				b.Count[d.how.level()][d.how.op()] += d.count
@@ -285,7 +313,7 @@ func (t *Table) EachBlock(do func(b *arena.Block)) error {
 			do(&b)
 		}
 		for _, f := range p.late {
-			b := arena.Block{Page: i + 1, Thread: t.numbers[threadCPU{f.tid, f.cpu}], Region: f.region, First: 1}
+			b := arena.Block{Page: i + 1, Thread: t.numberOf(f.tid, f.cpu), Region: f.region, First: 1}
 			b.Count[profile.DRAM][profile.Load] = 1
 			do(&b)
 		}

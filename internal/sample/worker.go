@@ -11,12 +11,14 @@ import (
 
 // worker adds up the samples of one processor's pieces.
 type worker struct {
-	r      *reader
-	cells  cells
-	faults map[frameKey]fault
-	used   map[uint32]*uint64 // samples by process
-	codes  []codeEntry
-	stats  Stats
+	r         *reader
+	cells     cells
+	latencies latencies
+	lines     lines
+	faults    map[frameKey]fault
+	used      map[uint32]*uint64 // samples by process
+	codes     []codeEntry
+	stats     Stats
 
 	// Of the process of the latest sample:
 	pid   uint32
@@ -24,6 +26,9 @@ type worker struct {
 	space *space
 	piece int
 	heap  finder
+
+	parts    parts // nil until they are asked for
+	lastPart int32
 
 	// Of its thread:
 	tid  uint32
@@ -120,7 +125,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 }
 
 func (w *worker) process(pid uint32) {
-	w.pid, w.space, w.piece, w.life = pid, w.r.spaces[pid], 0, nil
+	w.pid, w.space, w.piece, w.life, w.parts = pid, w.r.spaces[pid], 0, nil, nil
 	if w.space != nil {
 		w.heap = finder{in: w.space.heap}
 	}
@@ -153,12 +158,16 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	c := w.cells.put()
 	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
-	if op == profile.Load {
-		c.latency = s.Latency * n
-	}
 	if e.fault {
 		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home})
+		return
 	}
+	served := served(s.Source, remote)
+	if op == profile.Load {
+		c.latency = s.Latency * n
+		w.latency(c, s, served, remote)
+	}
+	w.line(c, s, op, served)
 }
 
 func (w *worker) fault(key frameKey, f fault) {

@@ -30,6 +30,7 @@ import (
 type Table struct {
 	mu      sync.Mutex
 	modules map[string]opened
+	globals map[string][]Variable
 }
 
 // opened is the outcome of Open.

@@ -14,10 +14,10 @@ static void place_and_keep(struct nmo_site *site, struct nmo_live *live, enum nm
         object = NULL;
     if (!object && !nmo_track)
         return;
+    live->generation = nmo_generation;
     if (object) {
         live->object = (uint32_t)(object - nmo_run.objects) + 1;
         live->offset = offset;
-        live->generation = nmo_generation;
         live->other = nmo_place_other(object);
         live->ranges = nmo_place_block(object, live->addr, live->bytes, offset, use == NMO_PLACE_AND_TOUCH);
     }
@@ -68,11 +68,28 @@ static void refresh(void) {
     errno = keep;
 }
 
+/* Pages of small blocks are the site's that most of their bytes come from. Where that
+ * takes the program's own time, the block with every KiB speaks for it, on average, and by
+ * chance: sizes that alternate must not always meet the same one. */
+static bool speaks(size_t bytes) {
+    static __thread size_t left;
+    static __thread uint32_t chance;
+    if (bytes < left) {
+        left -= bytes;
+        return false;
+    }
+    chance = chance * 1664525 + 1013904223; /* Numerical Recipes, 7.1 */
+    left = chance >> 21;
+    return true;
+}
+
 void *nmo_alloc_heap(const struct nmo_caller *caller, void *p, size_t bytes) {
     if (!p || nmo_self.quiet || nmo_self.in_alloc)
         return p;
     if (NMO_UNLIKELY(nmo_module_pending))
         refresh();
+    if (nmo_diary && bytes < NMO_SMALL && !speaks(bytes))
+        return p;
     if (nmo_track || nmo_object_possible(caller->ra, bytes, NMO_HEAP))
         made(caller, (uintptr_t)p, bytes, NMO_HEAP, NMO_PLACE_AND_TOUCH);
     return p;
@@ -93,6 +110,7 @@ void nmo_alloc_gone(uintptr_t addr) {
     if (nmo_extents && !(addr & 4095))
         nmo_extent_drop(addr);
     nmo_self.quiet = true;
+    nmo_homes_gone(live.addr, live.bytes);
     if (live.object)
         nmo_place_end_part(&nmo_run.objects[live.object - 1], &live, live.addr, live.bytes, true);
     if (nmo_track)
@@ -123,6 +141,7 @@ static void cut(uintptr_t addr, uintptr_t lo, uintptr_t hi) {
         return;
     uintptr_t end = live.addr + live.bytes, from = lo > addr ? lo : addr, to = hi < end ? hi : end;
     bool part = from > addr || to < end;
+    nmo_homes_gone(from, to - from);
     if (part && live.object)
         nmo_place_end_part(&nmo_run.objects[live.object - 1], &live, from, to - from, false);
     if (part && keep_rest(&live, from, to)) {

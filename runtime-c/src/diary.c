@@ -72,7 +72,8 @@ static uint64_t largest_file(void) {
     return most.rlim_cur;
 }
 
-/* Linux before 5.14 cannot make pages through the mapping. */
+/* Linux before 5.14 cannot make pages through the mapping, and not every file system can
+ * allocate. */
 static long reserve_in_file(uint64_t at, uint64_t bytes) {
     static const char zeros[4096];
     if (at + bytes > largest_file())
@@ -92,7 +93,7 @@ static long reserve_in_file(uint64_t at, uint64_t bytes) {
  * at the first store. */
 static long reserve(uint64_t at, uint64_t bytes) {
     long err = nmo_sys_call(SYS_madvise, (long)(mapped + at), (long)bytes, MADV_POPULATE_WRITE, 0, 0, 0);
-    return err == -EINVAL ? reserve_in_file(at, bytes) : err;
+    return err == -EINVAL ? reserve_in_file(at, bytes) : err == -EFAULT ? -ENOSPC : err;
 }
 
 static bool is_log(const struct nmo_log_head *h, uint64_t bytes) {
@@ -112,12 +113,18 @@ static void write_head(struct nmo_log_head *h) {
     nmo_mem_copy(h->magic, NMO_LOG_MAGIC, sizeof NMO_LOG_MAGIC);
 }
 
-/* The table is the image's: what its predecessor had there is gone. */
-static void clear_small(void) {
-    struct nmo_small *small = (struct nmo_small *)(mapped + SMALL_AT);
-    for (uint32_t i = 0; i < NMO_LOG_SMALL_SLOTS; i++)
-        if (small[i].page) /* else it may be a hole, which it stays */
-            small[i] = (struct nmo_small){0};
+/* The table is the image's: what its predecessor had there goes, and holes stay holes.
+ * By read, for to look at a hole through a mapping takes room on a disk in memory. */
+static long clear_small(long fd) {
+    struct nmo_small page[4096 / sizeof(struct nmo_small)];
+    for (long at = SMALL_AT; at < FIRST; at += sizeof page) {
+        if (nmo_sys_call(SYS_pread64, fd, (long)page, sizeof page, at, 0, 0) != sizeof page)
+            return -EIO;
+        for (size_t i = 0; i < sizeof page / sizeof *page; i++)
+            if (page[i].page)
+                ((struct nmo_small *)(mapped + at))[i] = (struct nmo_small){0};
+    }
+    return 0;
 }
 
 static long map_file(long fd) {
@@ -138,11 +145,13 @@ static long map_file(long fd) {
         return at;
     mapped = (char *)at;
     mapped_bytes = bytes;
-    err = fresh ? reserve(0, NMO_LOG_HEAD_BYTES) : 0;
-    if (!err && fresh)
+    if (!fresh && !is_log((struct nmo_log_head *)mapped, bytes))
+        return -EEXIST;
+    if (!fresh)
+        return clear_small(fd);
+    err = reserve(0, NMO_LOG_HEAD_BYTES);
+    if (!err)
         write_head((struct nmo_log_head *)mapped);
-    else if (!err && !is_log((struct nmo_log_head *)mapped, bytes))
-        err = -EEXIST;
     return err;
 }
 
@@ -157,7 +166,6 @@ static bool open_log(void) {
         nmo_warn("the log cannot be written: samples of this process get no objects, threads and loops", nmo_errno_name(-err));
         return false;
     }
-    clear_small();
     book->base = mapped;
     return true;
 }
@@ -220,6 +228,7 @@ static struct payload payload_of(int op, const uintptr_t a[5]) {
     case NMO_THREAD_START: return (struct payload){(const void *)a[3], sizeof(struct nmo_thread)};
     case NMO_SITE: return (struct payload){(const void *)a[2], a[1] * sizeof(uint64_t)};
     case NMO_ALLOC: return (struct payload){(const void *)a[2], sizeof(struct nmo_alloc)};
+    case NMO_HOMES: return (struct payload){(const void *)a[2], a[1]};
     case NMO_NOTE:
     case NMO_PINNED: return text(a[0]);
     default: return (struct payload){NULL, 0};

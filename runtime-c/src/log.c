@@ -79,6 +79,7 @@ const char *nmo_errno_name(long err) {
     case EIO: return "EIO";
     case ENOENT: return "ENOENT: no such file";
     case EACCES: return "EACCES: not readable";
+    case EFBIG: return "EFBIG: the file would be too large";
     case ENOSPC: return "ENOSPC: no space left";
     default: return "an error";
     }

@@ -293,6 +293,13 @@ void nmo_module_child(void) {
     }
 }
 
+void nmo_module_each(void (*call)(const struct nmo_loaded *in)) {
+    int n = __atomic_load_n(&nloaded, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < n; i++)
+        if (__atomic_load_n(&loaded[i].hi, __ATOMIC_ACQUIRE) && loaded[i].lo != nmo_text_lo)
+            call(&loaded[i]);
+}
+
 const struct nmo_loaded *nmo_module_of(uintptr_t address) {
     int n = __atomic_load_n(&nloaded, __ATOMIC_ACQUIRE);
     for (int i = 0; i < n; i++)

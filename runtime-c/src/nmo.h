@@ -257,6 +257,8 @@ extern int nmo_module_pending;
 extern bool nmo_module_watched; /* files may have come unseen, of which permuted loops must know */
 void nmo_module_expect(void); /* the calling thread is about to load files */
 void nmo_module_refresh(void);
+/* Calls with each loaded file but the runtime. */
+void nmo_module_each(void (*call)(const struct nmo_loaded *in));
 /* The loaded file that contains address, from the last scan; NULL is none. */
 const struct nmo_loaded *nmo_module_of(uintptr_t address);
 extern bool nmo_module_other; /* a file of a name in the plan was loaded, in another build */
@@ -493,6 +495,12 @@ bool nmo_diary_room(const struct nmo_small *slot); /* may the slot of the log's 
 static inline bool nmo_heard(void) { /* does anybody listen? */
     return nmo_run.emulated || nmo_diary;
 }
+
+/* ---- homes.c: where pages are, for the log --------------------------------------------------- */
+
+void nmo_homes_all(void);                           /* of all objects and globals */
+void nmo_homes_gone(uintptr_t addr, size_t bytes);  /* an object, or part of one, is about to go */
+void nmo_homes_between(void);                       /* all of them, if it is time; by rank 0 only */
 
 /* ---- track.c: allocations, for whoever listens ---------------------------------------------- */
 

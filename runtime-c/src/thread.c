@@ -3,6 +3,9 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "../plugin/wire.h"
 #include "nmo.h"
@@ -64,12 +67,31 @@ void nmo_thread_unclaim(int rank) {
 /* The calling thread, as it was told; a forked child's has the same stack. */
 static __thread struct nmo_thread told __attribute__((tls_model("initial-exec")));
 
-/* The kernel's bounds are those of pthread_getattr_np, which may allocate: a
- * thread's own stack contains its frame, its TLS is above. */
+/* The main thread's: the program's name is the last thing on it, and a pointer's room.
+ * pthread_getattr_np would allocate for it, while the allocator that starts us may hold
+ * its locks. */
+static void main_stack(struct nmo_thread *out) {
+    enum { PAGE = 4096 };
+    const char *last = (const char *)getauxval(AT_EXECFN);
+    struct rlimit most = {0, 0};
+    nmo_sys_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&most, 0, 0);
+    if (!last || !most.rlim_cur)
+        return;
+    uint64_t bytes = most.rlim_cur < 1ull << 36 ? most.rlim_cur : 1ull << 36;
+    uintptr_t end = (uintptr_t)last + nmo_mem_length(last) + 1 + sizeof(void *);
+    out->stack_hi = (end + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    out->stack_lo = (out->stack_hi - bytes) & ~(uintptr_t)(PAGE - 1);
+}
+
+/* A thread's own stack contains its frame, its TLS is above. */
 static void stack_bounds(struct nmo_thread *out) {
     pthread_attr_t attr;
     void *lo;
     size_t bytes;
+    if (nmo_sys_tid() == nmo_sys_pid()) {
+        main_stack(out);
+        return;
+    }
     if (pthread_getattr_np(pthread_self(), &attr))
         return;
     if (!pthread_attr_getstack(&attr, &lo, &bytes)) {
@@ -203,6 +225,8 @@ void nmo_thread_leave(const struct nmo_region *outer) {
     if (!nmo_track || inside)
         return;
     nmo_tell(NMO_REGION, outer->fn, 0, outer->instance, outer->row, 0);
+    if (nmo_diary && !outer->fn && nmo_self.rank1 == 1)
+        nmo_homes_between();
     if (outer->site) /* its loop goes on */
         nmo_tell(NMO_LOOP, outer->site, 0, 0, 0, 0);
 }

@@ -104,7 +104,7 @@ void nmo_view_report(int rank) {
 /* A mask that leaves out nothing undoes a binding; libomp sets it for each of
  * its threads. */
 long nmo_view_set(int tid, size_t bytes, const void *mask, const char *by) {
-    int rank = not_ours() ? -1 : rank_of(tid);
+    int rank = not_ours() && !nmo_diary ? -1 : rank_of(tid); /* a log is told of threads that nobody binds */
     if (rank < 0 || !mask)
         return mask || rank < 0 ? nmo_sys->set_affinity(tid, bytes, mask) : -EFAULT;
     uint64_t wanted[WORDS];
@@ -115,7 +115,7 @@ long nmo_view_set(int tid, size_t bytes, const void *mask, const char *by) {
     int line = nmo_view_line(wanted, rank);
     if (line < 0 && nmo_run.emulated)
         return -EINVAL;
-    long err = all || nmo_run.emulated ? 0 : nmo_sys->set_affinity(tid, bytes, mask);
+    long err = nmo_run.emulated || (all && !nmo_run.pinned) ? 0 : nmo_sys->set_affinity(tid, bytes, mask);
     if (err < 0)
         return err;
     for (size_t w = 0; w < nmo_view_bytes / 8; w++)

@@ -282,15 +282,13 @@ func (w *Writer) attr(a *perfdata.Attr) []byte {
 // File is the recording as a file.
 func (w *Writer) File() []byte {
 	var out bytes.Buffer
-	w.WriteFile(&out, int64(w.records.Len()), func(to io.Writer) error { //nolint:errcheck // memory
-		_, err := to.Write(w.records.Bytes())
-		return err
-	})
+	w.WriteFile(&out, 0, func(io.Writer) error { return nil }) //nolint:errcheck // memory
 	return out.Bytes()
 }
 
-// WriteFile writes a file whose records, size bytes of them, records writes.
-func (w *Writer) WriteFile(out io.Writer, size int64, records func(io.Writer) error) error {
+// WriteFile writes a file of the gathered records and, behind them, size bytes of
+// records that more writes.
+func (w *Writer) WriteFile(out io.Writer, size int64, more func(io.Writer) error) error {
 	const header = 104
 	var ids, attrs []byte
 	for i := range w.Events {
@@ -303,6 +301,7 @@ func (w *Writer) WriteFile(out io.Writer, size int64, records func(io.Writer) er
 	for bit, b := range w.Features {
 		sections[bit] = b
 	}
+	size += int64(w.records.Len())
 	var set uint64
 	for bit := range sections {
 		set |= 1 << bit
@@ -317,7 +316,10 @@ func (w *Writer) WriteFile(out io.Writer, size int64, records func(io.Writer) er
 	if _, err := out.Write(append(append(b, ids...), attrs...)); err != nil {
 		return err
 	}
-	if err := records(out); err != nil {
+	if _, err := out.Write(w.records.Bytes()); err != nil {
+		return err
+	}
+	if err := more(out); err != nil {
 		return err
 	}
 	at := start + uint64(size) + uint64(16*len(sections))

@@ -1,10 +1,9 @@
 /* readlog FILE...: the records of a log (plugin/wire.h), a line each, in the order of
- * their times: TID NAME ARGS PAYLOAD. Ends with 1 where the file breaks a rule. */
+ * their times, after the sites of small blocks: TID NAME ARGS PAYLOAD. Ends with 1 where the file breaks a rule. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,29 +81,60 @@ static void print(const struct found *f) {
     printf("\n");
 }
 
+/* By read: to look at a hole through a mapping takes room on a disk in memory. */
+static char *load(const char *path, struct stat *st) {
+    struct nmo_log_head h;
+    int fd = open(path, O_RDONLY);
+    char *base = NULL;
+    if (fd >= 0 && !fstat(fd, st) && pread(fd, &h, sizeof h, 0) == sizeof h && h.used >= sizeof h && h.used <= (uint64_t)st->st_size) {
+        base = malloc(h.used);
+        for (uint64_t at = 0; base && at < h.used;) {
+            ssize_t n = pread(fd, base + at, h.used - at, (off_t)at);
+            if (n <= 0)
+                base = NULL;
+            at += (uint64_t)n;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return base;
+}
+
+/* The slots of each site: "small SITE SLOTS". */
+static uint64_t print_small(const struct nmo_small *slot, uint32_t slots) {
+    static uint32_t of[1 << 16];
+    uint64_t all = 0;
+    memset(of, 0, sizeof of);
+    for (uint32_t i = 0; i < slots; i++)
+        if (slot[i].page)
+            all++, of[slot[i].site % (1 << 16)]++;
+    for (int site = 0; site < 1 << 16; site++)
+        if (of[site])
+            printf("small %d %u\n", site, of[site]);
+    return all;
+}
+
 static void read_log(const char *path) {
     struct stat st;
-    int fd = open(path, O_RDONLY);
-    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size < NMO_LOG_HEAD_BYTES) {
-        rule(0, "no log");
+    const char *base = load(path, &st);
+    rule(base != NULL, "no log");
+    if (broken)
         return;
-    }
-    const char *base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
     const struct nmo_log_head *h = (const void *)base;
-    uint64_t first = h->small_at + h->small_slots * sizeof(struct nmo_small), small = 0;
+    uint64_t first = h->small_at + h->small_slots * sizeof(struct nmo_small);
     rule((st.st_mode & 0777) == 0600, "the file's mode");
     rule(!memcmp(h->magic, NMO_LOG_MAGIC "\0\0\0", 16) && h->version == NMO_LOG_VERSION && h->head_bytes == NMO_LOG_HEAD_BYTES, "the head");
-    rule(h->used <= h->limit && (first > h->used || (h->used - first) % h->chunk_bytes == 0), "the end of the chunks");
-    for (uint32_t i = 0; i < h->small_slots; i++)
-        small += ((const struct nmo_small *)(base + h->small_at))[i].page != 0;
+    rule(h->used <= h->limit && h->used >= first && (h->used - first) % h->chunk_bytes == 0, "the end of the chunks");
+    if (broken)
+        return;
     count = 0;
     for (uint64_t at = first; !broken && at + h->chunk_bytes <= h->used; at += h->chunk_bytes)
         read_chunk(base + at, base + at + h->chunk_bytes);
     qsort(found, count, sizeof *found, by_time);
+    uint64_t small = print_small((const struct nmo_small *)(base + h->small_at), h->small_slots);
     printf("log pid %u lost %llu small %llu\n", h->pid, (long long)h->lost, (long long)small);
     for (size_t i = 0; i < count; i++)
         print(&found[i]);
-    close(fd);
 }
 
 int main(int argc, char **argv) {

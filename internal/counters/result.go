@@ -1,0 +1,150 @@
+package counters
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"numaopt/internal/pmu"
+	"numaopt/internal/units"
+)
+
+// Result is what all runs cost.
+type Result struct {
+	Command []string `json:"command"`
+	// What says what the events count, and Events names them.
+	What   string    `json:"counted"`
+	Events []string  `json:"events"`
+	Runs   []Traffic `json:"runs"`
+	// Mean is the mean of the runs; RemotePct and the least and greatest of the runs are
+	// in per cent, of the lines that no cache of the node had.
+	Mean      Traffic  `json:"mean"`
+	RemotePct float64  `json:"remote_pct"`
+	LeastPct  float64  `json:"least_remote_pct"`
+	MostPct   float64  `json:"most_remote_pct"`
+	Warnings  []string `json:"warnings"`
+}
+
+// minLines are the fewest lines for which a percentage is given: below, a page or two
+// of the loader's decide it.
+const minLines = 1000
+
+// NewResult sums up runs, of which there is at least one.
+func NewResult(opt Options, runs []Traffic, warnings []string) (*Result, error) {
+	r := &Result{Command: opt.Command, What: opt.Counters.What, Runs: runs, Warnings: append([]string{}, warnings...)}
+	for _, e := range append(append([]pmu.Event{}, opt.Counters.Events...), opt.Counters.Uncore...) {
+		r.Events = append(r.Events, fmt.Sprintf("%s (%#x, %s)", e.Name, e.Config, e.From))
+	}
+	r.Mean = mean(runs)
+	var remote []float64
+	for i := range runs {
+		t := &runs[i]
+		if n := t.LocalDRAM + t.RemoteDRAM + t.RemoteCache; n < minLines {
+			return nil, fmt.Errorf("run %d brought %.0f lines from memory: too few for a percentage (%d)", i+1, n, minLines)
+		}
+		remote = append(remote, t.Remote())
+	}
+	r.RemotePct, r.LeastPct, r.MostPct = r.Mean.Remote(), floats.Min(remote), floats.Max(remote)
+	if r.Mean.Running < 0.995 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the events took turns on the counters: each was there for %.0f %% of the time or more, and its count is scaled", 100*r.Mean.Running))
+	}
+	return r, nil
+}
+
+// mean is that of runs; Running is the least of theirs.
+func mean(runs []Traffic) Traffic {
+	of := func(f func(*Traffic) float64) float64 {
+		values := make([]float64, len(runs))
+		for i := range runs {
+			values[i] = f(&runs[i])
+		}
+		return stat.Mean(values, nil)
+	}
+	m := Traffic{
+		LocalDRAM:   of(func(t *Traffic) float64 { return t.LocalDRAM }),
+		RemoteDRAM:  of(func(t *Traffic) float64 { return t.RemoteDRAM }),
+		RemoteCache: of(func(t *Traffic) float64 { return t.RemoteCache }),
+		Running:     1,
+	}
+	for i := range runs {
+		m.Elapsed += runs[i].Elapsed / time.Duration(len(runs))
+		m.Running = math.Min(m.Running, runs[i].Running)
+	}
+	for k := range runs[0].Nodes {
+		n := Node{Node: runs[0].Nodes[k].Node}
+		for i := range runs {
+			if k < len(runs[i].Nodes) {
+				n.Read += runs[i].Nodes[k].Read / float64(len(runs))
+				n.Written += runs[i].Nodes[k].Written / float64(len(runs))
+				n.Sent += runs[i].Nodes[k].Sent / float64(len(runs))
+			}
+		}
+		m.Nodes = append(m.Nodes, n)
+	}
+	return m
+}
+
+// WriteJSON writes the result for machines.
+func (r *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the tables for people.
+func (r *Result) WriteText(w io.Writer) error {
+	var b strings.Builder
+	m := &r.Mean
+	all := m.LocalDRAM + m.RemoteDRAM + m.RemoteCache
+	t := newTable("", "lines", "share", "bytes")
+	for _, row := range []struct {
+		name string
+		v    float64
+	}{{"local DRAM", m.LocalDRAM}, {"remote DRAM", m.RemoteDRAM}, {"remote caches", m.RemoteCache}} {
+		t.AppendRow(table.Row{row.name, fmt.Sprintf("%.0f", row.v), units.FormatPercent(units.Percent(row.v, all)), units.Bytes(row.v * lineBytes)})
+	}
+	fmt.Fprintf(&b, "%s\n\nremote: %s", t.Render(), units.FormatPercent(r.RemotePct))
+	if n := len(r.Runs); n > 1 {
+		fmt.Fprintf(&b, ", %s to %s in %d runs; counts are their mean", units.FormatPercent(r.LeastPct), units.FormatPercent(r.MostPct), n)
+	}
+	fmt.Fprintf(&b, " (%s)\n", r.What)
+	if len(m.Nodes) > 0 {
+		t := newTable("node", "memory read", "memory written", "sent to other nodes")
+		for _, n := range m.Nodes {
+			t.AppendRow(table.Row{n.Node, units.Bytes(n.Read), units.Bytes(n.Written), units.Bytes(n.Sent)})
+		}
+		fmt.Fprintf(&b, "\nThe whole machine meanwhile:\n%s\n", t.Render())
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newTable is one of right-aligned numbers behind a name.
+func newTable(header ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
+	t.Style().Format.Header = text.FormatDefault
+	t.AppendHeader(header)
+	var columns []table.ColumnConfig
+	for i := range header {
+		if i > 0 {
+			columns = append(columns, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+	}
+	t.SetColumnConfigs(columns)
+	return t
+}

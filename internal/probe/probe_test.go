@@ -1,0 +1,156 @@
+package probe
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"numaopt/internal/golden"
+	"numaopt/internal/topo"
+	"numaopt/internal/units"
+)
+
+// TestChain: one cycle through all links, of which none is passed twice.
+func TestChain(t *testing.T) {
+	c := newChain(units.MiB)
+	b := placed(t, c, units.MiB)
+	seen, at := map[uint64]bool{}, uint64(0)
+	for range c {
+		if seen[at] || at%stride != 0 {
+			t.Fatalf("link %d after %d links", at, len(seen))
+		}
+		seen[at] = true
+		at = b.words[at]
+	}
+	if at != 0 || len(seen) != int(units.MiB)/128 {
+		t.Errorf("at %d after %d links", at, len(seen))
+	}
+}
+
+// placed is a buffer on the first node of this machine.
+func placed(t *testing.T, c chain, size units.Bytes) *buffer {
+	t.Helper()
+	b, err := c.place(size, here(t).Nodes[0].OS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.free)
+	return b
+}
+
+func here(t *testing.T) topo.Topology {
+	t.Helper()
+	m, err := topo.Read(os.DirFS("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestLatency: loads that wait for each other take long from memory, and hardly any
+// time from a cache; would they not wait, some ten of them would be under way at once.
+func TestLatency(t *testing.T) {
+	near := placed(t, newChain(16*units.KiB), 16*units.KiB).passage()
+	far := placed(t, newChain(256*units.MiB), 256*units.MiB).passage()
+	if far < 20 || far < 3*near {
+		t.Errorf("%.1f ns from the cache, %.1f ns from memory", near, far)
+	}
+}
+
+// passage is the least time of a load in some passes: a busy machine makes others
+// longer.
+func (b *buffer) passage() float64 {
+	least := time.Hour
+	at, steps := uint64(0), 1<<17
+	for range 10 {
+		var took time.Duration
+		if at, took = follow(b.words, at, steps); took < least {
+			least = took
+		}
+	}
+	return float64(least.Nanoseconds()) / float64(steps)
+}
+
+// TestNowhere: memory that is not on its node is no measurement.
+func TestNowhere(t *testing.T) {
+	c := newChain(units.MiB)
+	if _, err := c.place(units.MiB, 500); err == nil || !strings.Contains(err.Error(), "mbind: EINVAL (22)") {
+		t.Errorf("a node that is not there: %v", err)
+	}
+	b := placed(t, c, units.MiB)
+	if err := b.isOn(500); err == nil || !strings.Contains(err.Error(), "256 of 256 pages are not on node 500") {
+		t.Error(err)
+	}
+}
+
+// TestNew measures this machine, beside a node that it does not have, of which the
+// firmware's table tells.
+func TestNew(t *testing.T) {
+	m := here(t)
+	m.Nodes = append(m.Nodes[:1:1], topo.Node{OS: 500})
+	cpus := m.Nodes[0].OS
+	dir := "sys/devices/system/node/node500/access0/initiators/"
+	root := fstest.MapFS{
+		dir + "read_latency": file("390"), dir + "read_bandwidth": file("30000"), dir + "node" + string(rune('0'+cpus)) + "/x": file(""),
+	}
+	var told [][2]int
+	table, err := New(Options{Machine: m, Root: root, Progress: func(_, _, done, all int) { told = append(told, [2]int{done, all}) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := table.Pairs[0], table.Pairs[1]
+	if a.Source != "measured" || a.NS < 5 || a.NS > 5000 || a.GBs < 0.1 || a.GBs > 5000 || a.HMAT != nil {
+		t.Errorf("%+v", a)
+	}
+	if b.Source != "HMAT" || b.NS != 390 || b.GBs < 31.4 || b.GBs > 31.5 || !strings.Contains(table.Warnings[0], "memory of node 500: mbind: EINVAL") {
+		t.Errorf("%+v, %q", b, table.Warnings)
+	}
+	if d := cmp.Diff([][2]int{{0, 2}, {1, 2}}, told); d != "" {
+		t.Error(d)
+	}
+}
+
+func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s + "\n")} }
+
+// TestBuffer: four times the caches of a node, where it has the room.
+func TestBuffer(t *testing.T) {
+	root := fstest.MapFS{"sys/devices/system/node/node0/meminfo": file("Node 0 MemTotal: 1 kB\nNode 0 MemFree:  8388608 kB")}
+	for cpu, shared := range map[string]string{"0": "0-1", "1": "0-1", "2": "2-3", "3": "2-3"} {
+		dir := "sys/devices/system/cpu/cpu" + cpu + "/cache/"
+		root[dir+"index0/size"], root[dir+"index0/shared_cpu_list"] = file("32K"), file(cpu)
+		root[dir+"index3/size"], root[dir+"index3/shared_cpu_list"] = file("32768K"), file(shared)
+	}
+	opt := Options{Machine: topo.Topology{Nodes: []topo.Node{{CPUs: []int{0, 1, 2, 3}}}}, Root: root}
+	if got := opt.buffer(); got != 256*units.MiB {
+		t.Errorf("%v, want 4 x 2 x 32 MiB", got)
+	}
+	root["sys/devices/system/node/node0/meminfo"] = file("Node 0 MemFree: 409600 kB")
+	if got := opt.buffer(); got != 100*units.MiB {
+		t.Errorf("%v, want a quarter of what is free", got)
+	}
+	opt.Root = fstest.MapFS{}
+	if got := opt.buffer(); got != 64*units.MiB {
+		t.Errorf("%v where nothing is known", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	table := &Table{Buffer: 64 * units.MiB, Huge: true, Pairs: []Pair{
+		{From: 0, To: 0, NS: 80, GBs: 120, Source: "measured", HMAT: &HMAT{NS: 77, GBs: 131}},
+		{From: 0, To: 1, NS: 140, GBs: 60, Source: "measured"},
+		{From: 0, To: 4, Source: ""},
+		{From: 1, To: 0, NS: 141, GBs: 61, Source: "measured"},
+		{From: 1, To: 1, NS: 81, GBs: 121, Source: "measured"},
+		{From: 1, To: 4, NS: 300, GBs: 20, Source: "measured"},
+	}}
+	var out bytes.Buffer
+	if err := table.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/table.txt", out.Bytes())
+}

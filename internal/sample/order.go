@@ -1,0 +1,104 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// newCells is n free cells. They are not on the heap: there are many, the collector
+// has no business there, and large pages make them cheaper to get and to find. It
+// panics where there is no memory, as make does.
+func newCells(n int) []cell {
+	bytes := uintptr(n) * unsafe.Sizeof(cell{})
+	at, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		panic(fmt.Sprintf("memory for %d cells: %v", n, err))
+	}
+	unix.Madvise(unsafe.Slice((*byte)(at), bytes), unix.MADV_HUGEPAGE) //nolint:errcheck // small pages do
+	return unsafe.Slice((*cell)(at), n)
+}
+
+// freeCells gives cells of newCells back, which nobody may use any more.
+func freeCells(c []cell) {
+	if len(c) > 0 {
+		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c)), uintptr(len(c))*unsafe.Sizeof(c[0])) //nolint:errcheck // it was mapped
+	}
+}
+
+// ref stands for a cell while they are sorted.
+type ref struct {
+	number uint64
+	object uint32
+	at     uint32
+}
+
+// sorted is the cells in order, in memory of its own: they are put in the order of
+// pages digit by digit, and those of a page are compared.
+func sorted(all []cell) []cell {
+	refs := make([]ref, len(all))
+	for i := range all {
+		refs[i] = ref{all[i].number, uint32(all[i].object), uint32(i)}
+	}
+	refs = radix(refs, func(r *ref) uint64 { return r.number })
+	refs = radix(refs, func(r *ref) uint64 { return uint64(r.object) })
+	out := make([]cell, len(all))
+	first := 0
+	for i, r := range refs {
+		out[i] = all[r.at]
+		if i > 0 && (r.number != refs[i-1].number || r.object != refs[i-1].object) {
+			sortPage(out[first:i])
+			first = i
+		}
+	}
+	sortPage(out[first:])
+	return out
+}
+
+func sortPage(cells []cell) {
+	slices.SortFunc(cells, func(a, b cell) int { return order(&a, &b) })
+}
+
+const (
+	digitBits = 11
+	digits    = 1 << digitBits
+)
+
+// radix sorts refs by a number, least digit first, and keeps the order of equal ones.
+// Digits in which all agree cost nothing. It works in refs and in as much memory again,
+// and returns the one with the result.
+func radix(refs []ref, key func(*ref) uint64) []ref {
+	if len(refs) == 0 {
+		return refs
+	}
+	differ, first := uint64(0), key(&refs[0])
+	for i := range refs {
+		differ |= key(&refs[i]) ^ first
+	}
+	var spare []ref
+	for shift := 0; differ>>shift != 0; shift += digitBits {
+		if differ>>shift&(digits-1) == 0 {
+			continue
+		}
+		if spare == nil {
+			spare = make([]ref, len(refs))
+		}
+		var at [digits]uint32
+		for i := range refs {
+			at[key(&refs[i])>>shift&(digits-1)]++
+		}
+		sum := uint32(0)
+		for i, n := range at {
+			at[i], sum = sum, sum+n
+		}
+		for i := range refs {
+			d := &at[key(&refs[i])>>shift&(digits-1)]
+			spare[*d] = refs[i]
+			*d++
+		}
+		refs, spare = spare, refs
+	}
+	return refs
+}

@@ -1,0 +1,81 @@
+/* homes.c: where pages are, for the log. A page can move, and an object's pages are gone
+ * once it is freed: so it is asked at the end, when a large object goes, and now and then
+ * in between. */
+#include <time.h>
+
+#include "../plugin/wire.h"
+#include "nmo.h"
+#include "sys.h"
+
+enum { PAGE = 4096, PORTION = 512, LARGE = 256 << 10, SECOND = 1000000000 };
+
+/* Between regions at most one part in 200 of the time goes there, and for what is freed
+ * one in 20, but for the first 20 ms, which many an end needs. */
+enum { REST = 200, FREE_REST = 20, FREE_CREDIT = 20000000 };
+
+static uint64_t clock_of(clockid_t id) {
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static void ask(uintptr_t page, size_t count) {
+    void *pages[PORTION];
+    int status[PORTION];
+    unsigned char node[PORTION];
+    for (size_t i = 0; i < count; i++)
+        pages[i] = (void *)(page + i * PAGE);
+    if (nmo_sys->move(count, pages, NULL, status) < 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        node[i] = status[i] >= 0 && status[i] < nmo_run.nnodes ? (unsigned char)status[i] : NMO_LOG_NOWHERE;
+    nmo_tell(NMO_HOMES, page, count, (uintptr_t)node, 0, 0);
+}
+
+static void ask_range(uintptr_t lo, uintptr_t hi) {
+    uintptr_t page = lo & ~(uintptr_t)(PAGE - 1);
+    for (size_t left = (hi - page + PAGE - 1) / PAGE, n; left; left -= n, page += n * PAGE)
+        ask(page, n = left < PORTION ? left : PORTION);
+}
+
+/* What a forked child inherited is the parent's to tell. */
+static void ask_live(const struct nmo_live *live) {
+    if (live->generation == nmo_generation)
+        ask_range(live->addr, live->addr + live->bytes);
+}
+
+static void ask_module(const struct nmo_loaded *in) {
+    for (int i = 0; i < in->nwritable && nmo_generation == 1; i++)
+        ask_range(in->writable[i].lo, in->writable[i].hi);
+}
+
+void nmo_homes_all(void) {
+    if (!nmo_diary)
+        return;
+    nmo_live_each(ask_live);
+    nmo_module_each(ask_module);
+}
+
+void nmo_homes_gone(uintptr_t addr, size_t bytes) {
+    static __thread uint64_t begun, spent;
+    if (!nmo_diary || bytes < LARGE)
+        return;
+    uint64_t before = clock_of(CLOCK_MONOTONIC);
+    begun = begun ? begun : before;
+    if (spent > (before - begun) / FREE_REST + FREE_CREDIT)
+        return;
+    ask_range(addr, addr + bytes);
+    spent += clock_of(CLOCK_MONOTONIC) - before;
+}
+
+void nmo_homes_between(void) {
+    static uint64_t next; /* of rank 0 alone */
+    uint64_t before = clock_of(CLOCK_MONOTONIC_COARSE);
+    if (NMO_LIKELY(next && before < next))
+        return;
+    next = before + SECOND;
+    before = clock_of(CLOCK_MONOTONIC);
+    nmo_homes_all();
+    uint64_t rest = REST * (clock_of(CLOCK_MONOTONIC) - before);
+    next += rest > SECOND ? rest - SECOND : 0;
+}
