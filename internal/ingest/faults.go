@@ -10,8 +10,8 @@ import (
 // again is the page faults to each page from which on they go on after the first touch.
 const again = 1.5
 
-// evenRemote says how remote the pages of a profile of page faults are where each weighs
-// the same; "" where there are first touches only.
+// evenRemote says how remote the pages of a profile of page faults are, without stacks and
+// the program's image, where each weighs the same; "" where there are first touches only.
 func evenRemote(p *profile.Profile) string {
 	type page struct{ object, index int }
 	type use struct{ remote, all float64 }
@@ -20,8 +20,8 @@ func evenRemote(p *profile.Profile) string {
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		g := &p.Pages[r.Page]
-		if g.Home == topo.Unknown {
-			continue
+		if g.Home == topo.Unknown || p.Objects[g.Object].Kind.Private() {
+			continue // the kernel does not look at the program's image again
 		}
 		u := pages[page{g.Object, g.Index}]
 		if u == nil {
@@ -42,6 +42,6 @@ func evenRemote(p *profile.Profile) string {
 	for _, u := range pages {
 		sum += u.remote / u.all
 	}
-	return fmt.Sprintf("a page has a fault each time that the kernel looks who uses it, however often it is used: %.1f%% of faults are remote, %.1f%% where every page weighs the same",
+	return fmt.Sprintf("a page has a fault each time that the kernel looks who uses it, however often it is used: %.1f%% of faults outside stacks and program image are remote, %.1f%% where every page weighs the same",
 		100*total.remote/total.all, 100*sum/float64(len(pages)))
 }

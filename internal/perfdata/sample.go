@@ -3,6 +3,7 @@ package perfdata
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 )
 
@@ -23,8 +24,6 @@ type Sample struct {
 	Issue    uint16 // cycles to the issue of a load, where WEIGHT_STRUCT says it
 	Retire   uint16 // cycles to its retirement, likewise
 	Source   DataSrc
-
-	kind uint64 // sample_type that it was decoded by
 }
 
 // layout is where the fields of an event's samples are: those before the first
@@ -41,6 +40,63 @@ type layout struct {
 	plain                          bool
 	weight, source, phys, pageSize int
 	size                           int // bytes of a sample's body
+
+	window window
+}
+
+// window is where the fields of a plain sample are within a window of windowBytes from
+// its body's start, so that all are read without a branch: a field that is not there is
+// read from anywhere, and masked.
+type window struct {
+	fits                                                        bool
+	ip, tid, time, addr, cpu, period, weigh, source, phys, page slot
+	issue                                                       uint64 // mask of Issue and Retire, which only WEIGHT_STRUCT has
+}
+
+type slot struct {
+	at   uint8
+	mask uint64
+}
+
+const windowBytes = 256
+
+func newWindow(l *layout) window {
+	slotOf := func(at int) slot {
+		if at < 0 || at > windowBytes-8 {
+			return slot{}
+		}
+		return slot{uint8(at), math.MaxUint64}
+	}
+	w := window{fits: l.plain && l.size <= windowBytes, ip: slotOf(l.ip), tid: slotOf(l.tid), time: slotOf(l.time), addr: slotOf(l.addr), cpu: slotOf(l.cpu),
+		period: slotOf(l.period), weigh: slotOf(l.weight), source: slotOf(l.source), phys: slotOf(l.phys), page: slotOf(l.pageSize)}
+	if l.kind&sampleWeightStruct != 0 {
+		w.weigh.mask, w.issue = math.MaxUint32, math.MaxUint64
+	}
+	return w
+}
+
+// word is the field at a slot.
+func (f slot) word(b *[windowBytes]byte) uint64 {
+	at := f.at & (windowBytes - 8) // fields are at multiples of 8: this is f.at, and within b
+	return binary.LittleEndian.Uint64(b[at : int(at)+8])
+}
+
+// read fills s from the window at a sample's body.
+func (w *window) read(b *[windowBytes]byte, s *Sample) {
+	s.IP = w.ip.word(b) & w.ip.mask
+	both := w.tid.word(b) & w.tid.mask
+	s.PID, s.TID = uint32(both), uint32(both>>32)
+	s.Time = w.time.word(b) & w.time.mask
+	s.Addr = w.addr.word(b) & w.addr.mask
+	s.CPU = uint32(w.cpu.word(b) & w.cpu.mask)
+	s.Period = w.period.word(b) & w.period.mask
+	weight := w.weigh.word(b)
+	s.Latency = weight & w.weigh.mask
+	weight &= w.issue
+	s.Issue, s.Retire = uint16(weight>>32), uint16(weight>>48)
+	s.Source = DataSrc(w.source.word(b) & w.source.mask)
+	s.Phys = w.phys.word(b) & w.phys.mask
+	s.PageSize = w.page.word(b) & w.page.mask
 }
 
 func newLayout(a *Attr) layout {
@@ -72,15 +128,13 @@ func newLayout(a *Attr) layout {
 	place(sampleCodePageSize)
 	l.size = at
 	l.plain = a.SampleType&(sampleRead|sampleCallchain|sampleRaw|sampleBranchStack|sampleRegsUser|sampleStackUser|sampleRegsIntr|sampleAux) == 0
+	l.window = newWindow(&l)
 	return l
 }
 
 // decode fills s from the body of a sample record, what follows its header. It
 // reports whether the body is as long as its own fields say.
 func (l *layout) decode(b []byte, o order, s *Sample) bool {
-	if l.plain && !o.foreign {
-		return l.decodePlain(b, s)
-	}
 	if len(b) < l.head {
 		return false
 	}
@@ -110,46 +164,6 @@ func (l *layout) decode(b []byte, o order, s *Sample) bool {
 		}
 	}
 	return l.tail(b, o, s)
-}
-
-// decodePlain is decode for what nearly all recordings are, at three times its
-// speed: little-endian, and every field at a fixed offset.
-func (l *layout) decodePlain(b []byte, s *Sample) bool {
-	if len(b) < l.size {
-		return false
-	}
-	if l.ip >= 0 {
-		s.IP = binary.LittleEndian.Uint64(b[l.ip:])
-	}
-	if l.tid >= 0 {
-		both := binary.LittleEndian.Uint64(b[l.tid:])
-		s.PID, s.TID = uint32(both), uint32(both>>32)
-	}
-	if l.time >= 0 {
-		s.Time = binary.LittleEndian.Uint64(b[l.time:])
-	}
-	if l.addr >= 0 {
-		s.Addr = binary.LittleEndian.Uint64(b[l.addr:])
-	}
-	if l.cpu >= 0 {
-		s.CPU = binary.LittleEndian.Uint32(b[l.cpu:])
-	}
-	if l.period >= 0 {
-		s.Period = binary.LittleEndian.Uint64(b[l.period:])
-	}
-	if l.weight >= 0 {
-		s.weigh(binary.LittleEndian.Uint64(b[l.weight:]), l.kind)
-	}
-	if l.source >= 0 {
-		s.Source = DataSrc(binary.LittleEndian.Uint64(b[l.source:]))
-	}
-	if l.phys >= 0 {
-		s.Phys = binary.LittleEndian.Uint64(b[l.phys:])
-	}
-	if l.pageSize >= 0 {
-		s.PageSize = binary.LittleEndian.Uint64(b[l.pageSize:])
-	}
-	return true
 }
 
 // weigh takes the word of the weight: of 64 bits, or a struct of three.

@@ -25,7 +25,7 @@ const (
 // speSamples calls visit with the loads and stores of an AUXTRACE record. The
 // thread is that of the record or, where a context packet says so, of the trace.
 func (f *File) speSamples(r *record, s *Sample, visit func(*Sample) error) error {
-	base := Sample{Event: f.speEvent(), Mode: 2, kind: ^uint64(0)}
+	base := Sample{Event: f.speEvent(), Mode: 2}
 	if len(r.body) >= auxtraceRecordBytes-headBytes {
 		base.TID, base.CPU = f.order.u32(r.body[28:]), f.order.u32(r.body[32:])
 		base.PID = base.TID

@@ -267,7 +267,7 @@ func (f *File) Samples(workers int, visitor func(worker int) func(*Sample) error
 	for w := range workers {
 		visit := visitor(w)
 		wait.Go(func() {
-			d := decoder{f: f, visit: visit}
+			d := newDecoder(f, visit)
 			for {
 				j, more := take()
 				if !more {
@@ -318,8 +318,19 @@ func (f *File) jobs() []job {
 type decoder struct {
 	f       *File
 	visit   func(*Sample) error
-	sample  Sample
+	samples []Sample // the latest of each event: the same fields are filled in every one
+	traced  Sample   // the latest of a trace
+	many    bool     // events
+	idAt    int
 	damaged uint64
+}
+
+func newDecoder(f *File, visit func(*Sample) error) *decoder {
+	d := &decoder{f: f, visit: visit, samples: make([]Sample, len(f.Events)), many: len(f.Events) > 1, idAt: f.Events[0].layout.id}
+	for i := range d.samples {
+		d.samples[i].Event = i
+	}
+	return d
 }
 
 func (d *decoder) run(j job) error {
@@ -329,7 +340,7 @@ func (d *decoder) run(j job) error {
 	f, b := d.f, j.data
 	for len(b) >= headBytes {
 		if kind, misc, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
-			if err := d.decode(misc, b[headBytes:n]); err != nil {
+			if err := d.decode(misc, b[headBytes:n], b[headBytes:]); err != nil {
 				return err
 			}
 			b = b[n:]
@@ -350,9 +361,9 @@ func (d *decoder) run(j job) error {
 func (d *decoder) record(r *record) error {
 	switch {
 	case r.kind == recSample:
-		return d.decode(r.misc, r.body)
+		return d.decode(r.misc, r.body, r.body)
 	case r.kind == recAuxtrace && d.f.spe:
-		return d.f.speSamples(r, &d.sample, d.visit)
+		return d.f.speSamples(r, &d.traced, d.visit)
 	case r.kind > recLastUser:
 		return unknown(r.kind)
 	}
@@ -364,27 +375,25 @@ func unknown(kind uint32) error {
 	return fmt.Errorf("has records of type %d, which this version of numaopt does not know and which may hold samples: it is of a newer perf; record it without compression (no -z), or with an older perf", kind)
 }
 
-func (d *decoder) decode(misc uint16, body []byte) error {
-	f, event := d.f, 0
-	if len(f.Events) > 1 {
-		at := f.Events[0].layout.id
-		if at+8 > len(body) {
+// decode takes the sample whose body is the beginning of b, all that follows it in memory.
+func (d *decoder) decode(misc uint16, body, b []byte) error {
+	event := 0
+	if d.many {
+		if d.idAt+8 > len(body) {
 			d.damaged++
 			return nil
 		}
 		var known bool
-		if event, known = f.ids.event(f.order.u64(body[at:])); !known {
+		if event, known = d.f.ids.event(d.f.order.u64(body[d.idAt:])); !known {
 			d.damaged++
 			return nil
 		}
 	}
-	s := &d.sample
-	s.Event, s.Mode = event, misc&miscCPUMode
-	e := &f.Events[event]
-	if e.Attr.SampleType != s.kind {
-		*s = Sample{Event: event, Mode: misc & miscCPUMode, kind: e.Attr.SampleType}
-	}
-	if !e.layout.decode(body, f.order, s) {
+	s, l := &d.samples[event], &d.f.Events[event].layout
+	s.Mode = misc & miscCPUMode
+	if l.window.fits && len(body) >= l.size && len(b) >= windowBytes && !d.f.order.foreign {
+		l.window.read((*[windowBytes]byte)(b), s)
+	} else if !l.decode(body, d.f.order, s) {
 		d.damaged++
 		return nil
 	}

@@ -150,7 +150,7 @@ func (d *debugInfo) subprogramOf(u *unit, s *scope) *subprogram {
 
 // subprogramAt returns the subprogram entry at off, perhaps of another unit.
 func (d *debugInfo) subprogramAt(u *unit, off dwarf.Offset) *subprogram {
-	if off < u.off || off >= u.end {
+	if !u.split && (off < u.off || off >= u.end) {
 		if u = d.unitOf(off); u == nil {
 			return nil
 		}
@@ -163,7 +163,10 @@ func (d *debugInfo) referred(fn *subprogram) *subprogram {
 	if fn.refers == 0 {
 		return nil
 	}
-	u := d.unitOf(fn.refers)
+	u := fn.split
+	if u == nil {
+		u = d.unitOf(fn.refers)
+	}
 	if u == nil {
 		return nil
 	}

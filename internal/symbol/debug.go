@@ -9,6 +9,7 @@ import (
 
 // debugInfo is the DWARF of a module, read unit by unit as it is needed.
 type debugInfo struct {
+	path  string      // of the module
 	data  *dwarf.Data // nil where there is none
 	addrs []byte      // .debug_addr
 	units []*unit     // by ascending offset
@@ -24,7 +25,7 @@ type span struct {
 // load reads the DWARF's outline once. m.mu is held.
 func (m *Module) load() *debugInfo {
 	if m.debug == nil {
-		m.debug = &debugInfo{}
+		m.debug = &debugInfo{path: m.path}
 		// Broken debug information counts as none: names get coarser, nothing fails.
 		_ = m.loadInto(m.debug)
 	}
@@ -35,7 +36,7 @@ func (m *Module) load() *debugInfo {
 func (m *Module) loadInto(d *debugInfo) (err error) {
 	defer func() {
 		if err != nil {
-			*d = debugInfo{}
+			*d = debugInfo{path: m.path}
 		}
 	}()
 	defer guard(&err, m.path)

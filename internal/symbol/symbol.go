@@ -16,8 +16,8 @@
 //
 // # Limits
 //
-// Split DWARF (.dwo) gives lines but no inlined functions; the alternate debug
-// file of dwz (.gnu_debugaltlink) is not read.
+// Split DWARF is read of version 5, from .dwo files, without variables; packages of it
+// (.dwp) and the alternate debug file of dwz (.gnu_debugaltlink) are not.
 package symbol
 
 import (

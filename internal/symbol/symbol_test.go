@@ -27,6 +27,8 @@ func TestReturnSite(t *testing.T) {
 		{"gcc -g -O2 -fopenmp -no-pie", "sweep.c", "malloc", "init_grid:11@8 < main:34@32"},
 		{"gcc -g -O2 -fopenmp -flto", "sweep.c", "malloc", "init_grid:11@8 < main:34@32"},
 		{"gcc -g -gz=zlib -O2 -fopenmp", "sweep.c", "malloc", "init_grid:11@8 < main:34@32"},
+		{"gcc -g -gsplit-dwarf -O2 -fopenmp", "sweep.c", "malloc", "init_grid:11@8 < main:34@32"},
+		{"clang -g -gdwarf-5 -gsplit-dwarf -O2 -fopenmp", "sweep.c", "malloc", "init_grid:11@8 < main:34@32"},
 		{"gcc -O2 -fopenmp", "sweep.c", "malloc", ""},
 		{"clang -g -O2 -fopenmp", "sweep.c", "malloc", "init_grid:11@8 < main:34@32"},
 		{"clang -g -O0 -fopenmp", "sweep.c", "malloc", "init_grid:11@8"},
@@ -76,6 +78,7 @@ func TestOutlinedLoops(t *testing.T) {
 	}{
 		{"gcc -g -O2 -fopenmp", "sweep.c", "sweep.c:18 sweep, sweep.c:27 sweep"},
 		{"gcc -g -O0 -fopenmp", "sweep.c", "sweep.c:18 sweep, sweep.c:27 sweep"},
+		{"gcc -g -gsplit-dwarf -O2 -fopenmp", "sweep.c", "sweep.c:18 sweep, sweep.c:27 sweep"},
 		{"gcc -O2 -fopenmp", "sweep.c", ".:0 sweep, .:0 sweep"},
 		{"clang -g -O2 -fopenmp", "sweep.c", "sweep.c:18 sweep, sweep.c:27 sweep"},
 		{"clang -g -O0 -fopenmp", "sweep.c", "sweep.c:18 sweep, sweep.c:27 sweep"},

@@ -10,6 +10,8 @@ import (
 type unit struct {
 	root     *dwarf.Entry
 	off, end dwarf.Offset
+	data     *dwarf.Data // the entries' once parsed: the module's, or of a .dwo file
+	split    bool        // of a .dwo file, whose offsets are its own
 	ranges   [][2]uint64
 
 	files     []string // nil until lines are read
@@ -39,6 +41,7 @@ type subprogram struct {
 	file          string
 	line          int // of its declaration, 0 is none
 	refers        dwarf.Offset
+	split         *unit // that refers is an offset in; nil: in the module's data
 	hasCode       bool
 	outlined      bool // an outlined parallel region
 	returns       bool // a value
@@ -75,6 +78,10 @@ func (d *debugInfo) parse(u *unit) {
 	u.parsed = true
 	u.subprograms = make(map[dwarf.Offset]*subprogram)
 	d.lines(u)
+	u.data = d.data
+	if rest := d.splitOf(u); rest != nil {
+		u.data, u.split = rest, true
+	}
 	var err error
 	func() {
 		defer guard(&err, "")
@@ -102,13 +109,15 @@ type walker struct {
 
 // walk reads the entries of a unit.
 func (d *debugInfo) walk(u *unit) {
-	r := d.data.Reader()
-	r.Seek(u.off)
+	r := u.data.Reader()
+	if !u.split {
+		r.Seek(u.off)
+	}
 	stack := []walker{}
 	at := walker{scope: -1}
 	for {
 		e, err := r.Next()
-		if err != nil || e == nil || e.Offset >= u.end {
+		if err != nil || e == nil || !u.split && e.Offset >= u.end {
 			return
 		}
 		if e.Tag == 0 {
@@ -150,14 +159,14 @@ func (d *debugInfo) enter(u *unit, e *dwarf.Entry, at walker) (walker, bool) {
 		s := u.subprogram(e, at)
 		u.subprograms[e.Offset] = s
 		at = walker{prefix: at.prefix, fn: s, scope: -1}
-		if ranges, _ := d.data.Ranges(e); len(ranges) > 0 {
+		if ranges, _ := u.data.Ranges(e); len(ranges) > 0 {
 			s.hasCode = true
 			u.scopes = append(u.scopes, scope{parent: -1, of: s, ranges: ranges})
 			at.scope = len(u.scopes) - 1
 		}
 		return at, true
 	case dwarf.TagInlinedSubroutine:
-		ranges, _ := d.data.Ranges(e)
+		ranges, _ := u.data.Ranges(e)
 		origin, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
 		if at.scope < 0 || !ok || len(ranges) == 0 {
 			return at, false
@@ -195,6 +204,9 @@ func (u *unit) subprogram(e *dwarf.Entry, at walker) *subprogram {
 		if off, ok := e.Val(attr).(dwarf.Offset); ok {
 			s.refers = off
 		}
+	}
+	if u.split {
+		s.split = u
 	}
 	s.returns = e.AttrField(dwarf.AttrType) != nil
 	s.outlined = IsLoop(s.name) || IsLoop(s.linkage)
