@@ -141,8 +141,10 @@ struct nmo_move {
  *
  * PATH.PID: head, table of small allocations, chunks. A chunk is one thread's.
  * An image that the process executes goes on in the same file, with a new
- * NMO_HELLO and an empty table; a forked child begins its own with NMO_FORKED.
- * The file may have holes, and be longer than what is used. */
+ * NMO_HELLO and an empty table; a forked child begins its own with NMO_FORKED, and
+ * what its parent had told by then holds for it: modules, call stacks, objects,
+ * regions that hand out their work. The file has holes, and is longer than what is
+ * used; who maps it takes room on a disk in memory by looking at them. */
 
 #define NMO_LOG_MAGIC "numaopt-log\n" /* zero padded */
 #define NMO_LOG_VERSION 1

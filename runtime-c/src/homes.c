@@ -9,9 +9,15 @@
 
 enum { PAGE = 4096, PORTION = 512, LARGE = 256 << 10, SECOND = 1000000000 };
 
-/* Between regions at most one part in 200 of the time goes there, and for what is freed
- * one in 20, but for the first 20 ms, which many an end needs. */
-enum { REST = 200, FREE_REST = 20, FREE_CREDIT = 20000000 };
+/* Between regions at most one part in 200 of the time goes there, 5 ms at once; and for
+ * what is freed one in 20, but for the first 20 ms, which many an end needs. */
+enum { REST = 200, TURN = SECOND / REST, FREE_REST = 20, FREE_CREDIT = 20000000 };
+
+/* A look between regions goes on where the last one came to. */
+static __thread struct {
+    bool on, over;
+    uint64_t done, at, until; /* pages in the order of the walk; time */
+} turn;
 
 static uint64_t clock_of(clockid_t id) {
     struct timespec t;
@@ -32,10 +38,24 @@ static void ask(uintptr_t page, size_t count) {
     nmo_tell(NMO_HOMES, page, count, (uintptr_t)node, 0, 0);
 }
 
+/* Whether the next pages are looked at now. */
+static bool in_turn(size_t count) {
+    if (!turn.on)
+        return true;
+    bool before = turn.at < turn.done;
+    turn.over = turn.over || (!before && clock_of(CLOCK_MONOTONIC) >= turn.until);
+    if (!turn.over)
+        turn.at += count;
+    return !before && !turn.over;
+}
+
 static void ask_range(uintptr_t lo, uintptr_t hi) {
     uintptr_t page = lo & ~(uintptr_t)(PAGE - 1);
-    for (size_t left = (hi - page + PAGE - 1) / PAGE, n; left; left -= n, page += n * PAGE)
-        ask(page, n = left < PORTION ? left : PORTION);
+    for (size_t left = (hi - page + PAGE - 1) / PAGE, n; left; left -= n, page += n * PAGE) {
+        n = left < PORTION ? left : PORTION;
+        if (in_turn(n))
+            ask(page, n);
+    }
 }
 
 /* What a forked child inherited is the parent's to tell. */
@@ -75,7 +95,11 @@ void nmo_homes_between(void) {
         return;
     next = before + SECOND;
     before = clock_of(CLOCK_MONOTONIC);
+    turn.on = true, turn.over = false;
+    turn.at = 0, turn.until = before + TURN;
     nmo_homes_all();
+    turn.done = turn.over ? turn.at : 0;
+    turn.on = false;
     uint64_t rest = REST * (clock_of(CLOCK_MONOTONIC) - before);
     next += rest > SECOND ? rest - SECOND : 0;
 }

@@ -5,7 +5,7 @@
 #include "nmo.h"
 #include "sys.h"
 
-enum { SLOTS = 4, BUSY = 1, HELD = 1, MOST_TRIES = 4096 };
+enum { SLOTS = 4, BUSY = 1, HELD = 1, MOST_TRIES = 4096, MOST_BUCKETS = 1 << 18, GROUP = 64 };
 struct bucket {
     uint32_t passed; /* blocks that went past this bucket */
     struct nmo_live slot[SLOTS];
@@ -13,12 +13,13 @@ struct bucket {
 
 static struct bucket *table;
 static size_t mask;
+static bool used[MOST_BUCKETS / GROUP]; /* groups of buckets that ever had a block: walks leave out the rest */
 static uint64_t added; /* ever */
 static int walking;    /* threads in nmo_live_each */
 uint64_t nmo_live_count;
 
 int nmo_live_init(void) {
-    size_t buckets = nmo_track ? 1 << 18 : 1 << 16;
+    size_t buckets = nmo_track ? MOST_BUCKETS : 1 << 16;
     table = nmo_sys_map(buckets * sizeof *table);
     mask = buckets - 1;
     return table ? 0 : -1;
@@ -39,6 +40,7 @@ bool nmo_live_add(const struct nmo_live *live) {
             if (__atomic_load_n(&slot->addr, __ATOMIC_RELAXED) ||
                 !__atomic_compare_exchange_n(&slot->addr, &none, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 continue;
+            __atomic_store_n(&used[b / GROUP], true, __ATOMIC_RELAXED);
             slot->bytes = live->bytes;
             slot->whole_addr = live->whole_addr;
             slot->whole_bytes = live->whole_bytes;
@@ -124,7 +126,7 @@ void nmo_live_each(void (*call)(const struct nmo_live *live)) {
     uint64_t before = __atomic_load_n(&added, __ATOMIC_SEQ_CST), count = __atomic_load_n(&nmo_live_count, __ATOMIC_SEQ_CST), seen = 0;
     __atomic_fetch_add(&walking, 1, __ATOMIC_SEQ_CST);
     for (size_t b = 0; table && b <= mask && seen < count + __atomic_load_n(&added, __ATOMIC_RELAXED) - before; b++)
-        for (int i = 0; i < SLOTS; i++)
+        for (int i = 0; i < SLOTS && __atomic_load_n(&used[b / GROUP], __ATOMIC_RELAXED); i++)
             if (__atomic_load_n(&table[b].slot[i].addr, __ATOMIC_RELAXED) > BUSY) {
                 seen++;
                 hold(&table[b].slot[i], call);

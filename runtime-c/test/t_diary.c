@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../plugin/wire.h"
 #include "../src/nmo.h"
+#include "../src/sys.h"
 #include "check.h"
 #include "sys_fake.h"
 
@@ -33,7 +35,7 @@ static void *write_many(void *thread) {
 
 static struct {
     uint64_t of[THREADS]; /* next record of the thread */
-    uint64_t handled, texts;
+    uint64_t handled, texts, asked, resident; /* pages */
 } seen;
 
 static void look(const struct nmo_log_record *r) {
@@ -43,6 +45,9 @@ static void look(const struct nmo_log_record *r) {
         seen.handled++;
     else if (r->op == NMO_NOTE)
         seen.texts += r->bytes == sizeof *r + 4096;
+    else if (r->op == NMO_HOMES)
+        for (uint64_t i = 0; i < r->args[1]; i++, seen.asked++)
+            seen.resident += ((const unsigned char *)(r + 1))[i] == 0;
     else if (site || r->op == NMO_LOOP) {
         uint64_t thread = r->args[site ? 3 : 0], i = r->args[site ? 0 : 1];
         CHECK(thread < THREADS && i == seen.of[thread], "record %d of thread %d", (int)i, (int)thread);
@@ -65,6 +70,48 @@ static void read_back(const char *base) {
             look(r);
             at += r->bytes;
         }
+}
+
+static const struct nmo_sys *quick;
+static uint64_t order; /* of a look's pages: each follows the one before */
+static bool gap;
+
+static long slow_move(size_t count, void **pages, const int *nodes, int *status) {
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+    gap = gap || (uintptr_t)pages[0] != fake.base + 4096 * order;
+    order += count;
+    return quick->move(count, pages, nodes, status);
+}
+
+/* A look that would take too long is taken in turns, which have rests between them. */
+static void turns(void) {
+    enum { PAGES = 512 * 10 };
+    struct nmo_live live = {.addr = fake.base, .bytes = PAGES * 4096, .generation = nmo_generation}, was;
+    struct nmo_sys slow = *nmo_sys;
+    quick = nmo_sys;
+    slow.move = slow_move;
+    nmo_sys = &slow;
+    CHECK(nmo_live_take(fake.base + 16, &was) && nmo_live_add(&live), "no table");
+    for (int i = 0; i < 400 && order < PAGES && !gap; i++) {
+        uint64_t before = order;
+        nmo_homes_between();
+        CHECK(order - before < PAGES, "all at once");
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
+    }
+    CHECK(order == PAGES && !gap, "%d pages", (int)order);
+    nmo_sys = quick;
+}
+
+/* All of them once, and no more within a second; what goes if it is large. */
+static void homes(void) {
+    struct nmo_live live = {.addr = fake.base + 16, .bytes = 600 * 4096, .generation = nmo_generation};
+    CHECK(nmo_live_init() == 0 && nmo_live_add(&live), "no table");
+    fake_touch(fake.base + 4096, 100 * 4096, 0);
+    nmo_homes_between();
+    nmo_homes_between();
+    nmo_homes_gone(fake.base, 255 * 1024);
+    nmo_homes_gone(fake.base, 256 * 1024);
+    turns();
 }
 
 int main(void) {
@@ -93,6 +140,8 @@ int main(void) {
     nmo_tell(NMO_NOTE, (uintptr_t)text, 0, 0, 0, 0);
     free(text);
 
+    homes();
+
     snprintf(path + strlen(path), 40, ".%d", getpid());
     int fd = open(path, O_RDONLY);
     read_back(mmap(NULL, (size_t)lseek(fd, 0, SEEK_END), PROT_READ, MAP_SHARED, fd, 0));
@@ -100,6 +149,7 @@ int main(void) {
         CHECK(seen.of[i] == RECORDS, "thread %d: %d records", i, (int)seen.of[i]);
     CHECK(seen.handled == handled && handled > 0, "%d handlers, %d records", (int)handled, (int)seen.handled);
     CHECK(seen.texts == 1, "a long text");
+    CHECK(seen.asked == 601 + 64 + 5120 && seen.resident == 100 + 63 + 100, "homes of %d pages, %d resident", (int)seen.asked, (int)seen.resident);
     unlink(path);
     CHECK_END;
 }
