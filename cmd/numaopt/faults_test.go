@@ -60,6 +60,22 @@ func TestFaultsAgainstCounter(t *testing.T) {
 	}
 }
 
+// TestFaultEvents: the kernel's own faults and physical addresses where they are allowed,
+// else what anyone may record.
+func TestFaultEvents(t *testing.T) {
+	for mode, want := range map[string]string{
+		"":        "-e minor-faults,major-faults -c 1 --phys-data ",
+		"no-phys": "-e page-faults:u -c 1 ",
+	} {
+		calls := standIn(t, mode)
+		sampled(t, fixture(t, "vm", nil), profileOptions{source: sourceFaults, program: []string{"true"}}) //nolint:errcheck // of what the stand-in writes no profile is made
+		all := calls()
+		if got := strings.Join(all[len(all)-1], " "); !strings.Contains(got, want) || mode != "" && strings.Contains(got, "--phys-data") {
+			t.Errorf("%q: perf %s, want %s", mode, got, want)
+		}
+	}
+}
+
 // guestScript profiles $1 in the guest. NUMA balancing looks at memory as often as it
 // would look in a run a hundred times as long: the guest is that slow. The kernel ends
 // with the lab, and with it what is set here. The recording and
