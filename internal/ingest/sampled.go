@@ -36,8 +36,8 @@ func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run
 		return nil, err
 	}
 	p.Warnings = append(sampleWarnings(f, t, s), p.Warnings...)
-	if text := evenRemote(p); s.Faults && text != "" {
-		p.Warnings = append(p.Warnings, text)
+	if s.Faults {
+		p.Warnings = append(p.Warnings, evenRemote(p)...)
 	}
 	return p, nil
 }
