@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"numaopt/internal/access"
 	"numaopt/internal/ingest"
 	"numaopt/internal/perfdata"
 	"numaopt/internal/pmu"
@@ -260,6 +261,17 @@ func saySampled(std *stdio, file string, p *profile.Profile, t *sample.Table, st
 	for _, w := range p.Warnings {
 		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
 	}
-	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %s pages by %d threads of %s\n", file, thousands(stats.Used), thousands(uint64(len(p.Pages))), ranks(p), t.Command)
+	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %s pages by %d threads of %s\n", file, thousands(stats.Used), thousands(pages(p)), ranks(p), t.Command)
 	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", file)
+}
+
+// pages is how many pages a profile has, each once on whatever homes it was.
+func pages(p *profile.Profile) uint64 {
+	n := uint64(0)
+	for i, of := range access.Lives(p) {
+		if i == of {
+			n++
+		}
+	}
+	return n
 }

@@ -37,9 +37,7 @@ func Sampled(f *perfdata.File, t *sample.Table, s *sample.Stats, run profile.Run
 	}
 	p.Warnings = append(sampleWarnings(f, t, s), p.Warnings...)
 	if s.Faults {
-		if text := evenRemote(p); text != "" {
-			p.Warnings = append(p.Warnings, text)
-		}
+		p.Warnings = append(p.Warnings, evenRemote(p)...)
 	}
 	return p, nil
 }

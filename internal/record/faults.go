@@ -6,12 +6,9 @@ import (
 	"io/fs"
 )
 
-// Faults is how page faults are recorded by anyone: those of the program's own code.
-var Faults = []string{"-e", "page-faults:u", "-c", "1"}
-
-// BetterFaults is how, for administrators: with those that the kernel has on the
-// program's behalf (a file read into a buffer), and by the events that come when the
-// page is there: page-faults comes before, when it has no physical address yet.
+// BetterFaults is how administrators record page faults: with those that the kernel has
+// on the program's behalf (a file read into a buffer), and by the events that come when
+// the page is there: page-faults comes before, when it has no physical address yet.
 var BetterFaults = []string{"-e", "minor-faults,major-faults", "-c", "1", "--phys-data"}
 
 // migrated is how many pages NUMA balancing has moved since the system's start; 0

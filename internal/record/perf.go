@@ -104,6 +104,7 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 	}
 	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir, Notes: opt.Limits.raise()}
 	args, err := p.fit(ctx, r, opt)
+	moved := migrated(os.DirFS("/"))
 	if args = append(args, opt.target()...); err == nil && len(opt.Command) > 0 {
 		err = p.run(ctx, r, append([]string{args[0], quiet}, args[1:]...), opt)
 	} else if err == nil {
@@ -113,6 +114,7 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 		r.Close()
 		return nil, err
 	}
+	r.Migrated = migrated(os.DirFS("/")) - moved
 	return r, nil
 }
 
@@ -206,13 +208,12 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 	cmd := exec.Command(p.Path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = opt.Stdin, opt.Stdout, opt.Stderr
 	r.Start = time.Now()
-	before := migrated(os.DirFS("/"))
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	r.PID = cmd.Process.Pid
 	r.Status, err = Wait(ctx, cmd, func() {})
-	r.Elapsed, r.Migrated = time.Since(r.Start), migrated(os.DirFS("/"))-before
+	r.Elapsed = time.Since(r.Start)
 	return err
 }
 
