@@ -106,6 +106,10 @@ logged ./gcc bound
     same "homes" "$(awk -v a="$at" '$2 == "homes" && $3 == a { print $4, $8 }' all.txt)" "256 $zeros${zeros//0/-}"
     awk '$2 == "alloc" && $4 == 524288 { a = $3 } $2 == "homes" && $3 <= a && a && a < $3 + 4096 { asked++ }
         $2 == "free" && a && $3 == a { exit 0 } END { exit asked != 1 }' all.txt || fail "homes of what is freed"
+    gcc -O2 -fopenmp -I"${lib%/lib/*}/include" -o api "$src/api.c" -L"${lib%/numaopt/*}" -lnumaopt-api -Wl,-rpath,"${lib%/numaopt/*}" || exit 1
+    NUMAOPT_NODES=2 logged ./api > api.out
+    same "the linkable library" $status 0
+    [ "$(count ' bind [0-9]+ [0-9]+ 6553[79] 1 ')" -gt 0 ] || fail "the linkable library's policies: $(grep ' bind ' all.txt)"
 }
 
 logged ./gcc pins
