@@ -127,6 +127,11 @@ static long clear_small(long fd) {
     return 0;
 }
 
+static long map(long fd, uint64_t bytes) {
+    return nmo_sys_call(SYS_mmap, (long)mapped, (long)bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_NORESERVE | (mapped ? MAP_FIXED : 0), fd, 0);
+}
+
 static long map_file(long fd) {
     struct stat st;
     long err = nmo_sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
@@ -135,16 +140,18 @@ static long map_file(long fd) {
     bytes = bytes < most ? bytes & ~(uint64_t)(4096 - 1) : most;
     if (!err && bytes < FIRST + CHUNK)
         err = -EFBIG;
-    if (!err && fresh)
-        err = nmo_sys_call(SYS_ftruncate, fd, (long)bytes, 0, 0, 0, 0);
     if (err < 0)
         return err;
-    long at = nmo_sys_call(SYS_mmap, (long)mapped, (long)bytes, PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_NORESERVE | (mapped ? MAP_FIXED : 0), fd, 0);
+    long at = map(fd, bytes);
+    while (at == -ENOMEM && fresh && bytes / 2 > FIRST + CHUNK) /* RLIMIT_AS */
+        at = map(fd, bytes = bytes / 2 & ~(uint64_t)(4096 - 1));
     if (at < 0 && at > -4096)
         return at;
     mapped = (char *)at;
     mapped_bytes = bytes;
+    err = fresh ? nmo_sys_call(SYS_ftruncate, fd, (long)bytes, 0, 0, 0, 0) : 0;
+    if (err < 0)
+        return err;
     if (!fresh && !is_log((struct nmo_log_head *)mapped, bytes))
         return -EEXIST;
     if (!fresh)

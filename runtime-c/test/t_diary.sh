@@ -106,6 +106,10 @@ logged ./gcc bound
     same "homes" "$(awk -v a="$at" '$2 == "homes" && $3 == a { print $4, $8 }' all.txt)" "256 $zeros${zeros//0/-}"
     awk '$2 == "alloc" && $4 == 524288 { a = $3 } $2 == "homes" && $3 <= a && a && a < $3 + 4096 { asked++ }
         $2 == "free" && a && $3 == a { exit 0 } END { exit asked != 1 }' all.txt || fail "homes of what is freed"
+    gcc -O2 -fopenmp -I"${lib%/lib/*}/include" -o api "$src/api.c" -L"${lib%/numaopt/*}" -lnumaopt-api -Wl,-rpath,"${lib%/numaopt/*}" || exit 1
+    NUMAOPT_NODES=2 logged ./api > api.out
+    same "the linkable library" $status 0
+    [ "$(count ' bind [0-9]+ [0-9]+ 6553[79] 1 ')" -gt 0 ] || fail "the linkable library's policies: $(grep ' bind ' all.txt)"
 }
 
 logged ./gcc pins
@@ -158,5 +162,6 @@ for old in '' './gcc old' './gcc older'; do
     run= dir=
 done
 run=log.run; full "limited later" ./gcc older ./gcc limited 20000
+(failures=0; ulimit -v 800000; logged ./gcc threads 100; same "little address space" "$status $(ours)" "0 300"; exit $failures) || fail "little address space"
 (failures=0; ulimit -f 100; rm -f log.[0-9]*; LD_PRELOAD=$lib NUMAOPT_RUN=log.run ./gcc blocks; same "no room at all" $? 0; exit $failures) || fail "no room at all"
 exit $failures
