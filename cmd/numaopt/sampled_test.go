@@ -265,7 +265,9 @@ func TestAttach(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() }) //nolint:errcheck // it may have ended
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()               // a zombie would be a process still
+		t.Cleanup(func() { cmd.Process.Kill(); <-ended }) //nolint:errcheck // it may have ended
 		return cmd
 	}
 	t.Run("duration", func(t *testing.T) {
@@ -288,8 +290,7 @@ func TestAttach(t *testing.T) {
 	})
 	t.Run("its end", func(t *testing.T) {
 		standIn(t, "")
-		app := running(t, "0.3")
-		go app.Wait() //nolint:errcheck // a zombie would be a process still
+		app := running(t, "5")
 		if p, said, err := sampled(t, fixture(t, "skylake-sp", nil), profileOptions{pid: app.Process.Pid}); err != nil || p == nil {
 			t.Errorf("%v\n%s", err, said)
 		}
@@ -309,18 +310,22 @@ func TestAttach(t *testing.T) {
 	})
 	t.Run("whole machine until one process ends", func(t *testing.T) {
 		standIn(t, "")
-		app := running(t, "0.5")
+		app := running(t, "5")
 		t.Setenv(standinPID, strconv.Itoa(app.Process.Pid))
-		go app.Wait() //nolint:errcheck // a zombie would be a process still
 		if p, said, err := sampled(t, fixture(t, "zen2", nil), profileOptions{pid: app.Process.Pid, duration: time.Minute}); err != nil || p == nil || p.Run.Elapsed > 30*time.Second {
 			t.Errorf("%v\n%s", err, said)
 		}
 	})
 	t.Run("signal", func(t *testing.T) {
-		standIn(t, "")
+		calls := standIn(t, "")
 		app := running(t, "60")
 		ctx, cancel := context.WithCancelCause(context.Background())
-		time.AfterFunc(500*time.Millisecond, func() { cancel(&signalError{syscall.SIGINT}) })
+		go func() {
+			for !slices.ContainsFunc(calls(), func(args []string) bool { return slices.Contains(args, "-p") }) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			cancel(&signalError{syscall.SIGINT})
+		}()
 		out := filepath.Join(t.TempDir(), "x.nprof")
 		opt := profileOptions{source: sourcePMU, pid: app.Process.Pid, period: 1, out: out, l1: "16K:8", l2: "64K:8", llc: "1M:16", host: fixture(t, "skylake-sp", nil)}
 		var said bytes.Buffer
@@ -340,6 +345,17 @@ func TestAttach(t *testing.T) {
 		got := calls()
 		if last := got[len(got)-1]; !slices.Contains(last, "-a") || slices.Contains(last, "--") || !p.Run.Recording.SystemWide {
 			t.Error(last)
+		}
+	})
+	t.Run("ended too early", func(t *testing.T) {
+		standIn(t, "gone")
+		app := running(t, "0")
+		for syscall.Kill(app.Process.Pid, 0) == nil {
+			time.Sleep(time.Millisecond)
+		}
+		_, _, err := sampled(t, fixture(t, "skylake-sp", nil), profileOptions{pid: app.Process.Pid})
+		if want := "process " + strconv.Itoa(app.Process.Pid) + " ended before perf had begun"; exitCode(err) != exitCannot || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	})
 	t.Run("no such process", func(t *testing.T) {

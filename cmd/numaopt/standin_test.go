@@ -108,6 +108,8 @@ func note(args []string) {
 // refusal is what perf says in a mode, in its own words.
 func refusal(mode string, args []string) (words string, status int) {
 	switch {
+	case mode == "gone" && slices.Contains(args, "-p"):
+		return "", 255
 	case mode == "refuses":
 		return "Error:\nThe sys_perf_event_open() syscall returned with 22 (Invalid argument) for event (x).", 255
 	case mode == "files":
@@ -151,7 +153,9 @@ func dieOf(sig syscall.Signal) {
 // standinAttached records until it is told to end, or its process has ended.
 func standinAttached(args []string) int {
 	signals := make(chan os.Signal, 1)
+	time.Sleep(100 * time.Millisecond) // before it heeds signals, as perf takes some time
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	os.WriteFile(args[slices.Index(args, "-o")+1], []byte("PERFILE2"), 0o666) //nolint:errcheck // the test misses it
 	pid, err := strconv.Atoi(os.Getenv(standinPID))
 	if err != nil {
 		pid = os.Getppid()

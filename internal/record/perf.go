@@ -223,13 +223,18 @@ func (p Perf) attach(ctx context.Context, r *Recording, args []string, opt PerfO
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if opt.Duration > 0 {
-		defer time.AfterFunc(opt.Duration, stop).Stop()
+		go func() { awaitBegin(ctx, r.File); pause(ctx, opt.Duration); stop() }()
 	}
 	if opt.SystemWide && opt.PID != 0 {
 		go func() { awaitEnd(ctx, opt.PID); stop() }()
 	}
 	cmd := exec.CommandContext(ctx, p.Path, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Cancel = func() error {
+		patience, enough := context.WithTimeout(context.Background(), 10*time.Second)
+		defer enough()
+		awaitBegin(patience, r.File)
+		return cmd.Process.Signal(syscall.SIGTERM)
+	}
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	runtime.LockOSThread() // Pdeathsig is of the thread that starts it
@@ -241,6 +246,9 @@ func (p Perf) attach(ctx context.Context, r *Recording, args []string, opt PerfO
 	if err == nil || ctx.Err() != nil && cmd.ProcessState != nil && ended(cmd.ProcessState) {
 		return nil
 	}
+	if opt.PID != 0 && syscall.Kill(opt.PID, 0) == syscall.ESRCH {
+		return fmt.Errorf("process %d ended before perf had begun", opt.PID)
+	}
 	return opt.Limits.explain(fmt.Errorf("perf %s: %w. It says:\n%s", p.Version, err, strings.TrimSpace(said.String())), said.String())
 }
 
@@ -251,15 +259,28 @@ func ended(state *os.ProcessState) bool {
 	return state.Success() || ok && ws.Signaled() && ws.Signal() == syscall.SIGTERM
 }
 
+// awaitBegin returns when perf has begun to write its file, or with ctx: before that
+// it does not heed signals yet, and would die of one without a file.
+func awaitBegin(ctx context.Context, file string) {
+	for ctx.Err() == nil {
+		if st, err := os.Stat(file); err == nil && st.Size() > 0 {
+			return
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+}
+
 // awaitEnd returns when the process has ended, or with ctx.
 func awaitEnd(ctx context.Context, pid int) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for syscall.Kill(pid, 0) != syscall.ESRCH {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for ctx.Err() == nil && syscall.Kill(pid, 0) != syscall.ESRCH {
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+// pause waits for a time, or for ctx.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
