@@ -189,6 +189,7 @@ func (r *reader) side() error {
 	}
 	r.kept = descend(r.opt.Parent, children)
 	for pid := range children {
+		r.names[pid] = r.named(pid, children)
 		mapped[pid] = append(inherited(pid, mapped, children), mapped[pid]...)
 	}
 	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)))
@@ -227,6 +228,19 @@ func inherited(pid uint32, maps map[uint32][]*perfdata.Mmap, children map[uint32
 		pid = parent
 	}
 	return out
+}
+
+// named is a process's name: a fork has that of the process it came from until it
+// becomes another program, and perf tells of the latter only.
+func (r *reader) named(pid uint32, parents map[uint32]uint32) string {
+	for depth := 0; depth < 64; depth++ {
+		parent, ok := parents[pid]
+		if r.names[pid] != "" || !ok || parent == pid {
+			break
+		}
+		pid = parent
+	}
+	return r.names[pid]
 }
 
 // descend says which processes descend from parent; all do from 0.

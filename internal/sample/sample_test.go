@@ -326,6 +326,7 @@ func TestParent(t *testing.T) {
 		b := w.U64(w.U32(nil, p.pid, p.parent, p.pid, p.parent), 1)
 		w.Record(7, 0, w.Trailer(b, p.pid, p.pid, 1), nil) // PERF_RECORD_FORK
 	}
+	w.Comm(100, 100, 2, "app")
 	for pid, n := range map[uint32]int{7: 9, 100: 1, 101: 3, 200: 9} {
 		for i := range n {
 			s := at(pid, 0, uint64(10+i), heapA, localRAM, 200)
@@ -333,7 +334,10 @@ func TestParent(t *testing.T) {
 			w.Add(pt.Variable{}, s)
 		}
 	}
-	_, stats := read(t, w, Options{Parent: 7})
+	table, stats := read(t, w, Options{Parent: 7})
+	if table.Command != "app" {
+		t.Errorf("%q, want the name of the process that it was forked from", table.Command)
+	}
 	if stats.Used != 3 || stats.Elsewhere != 19 || stats.Processes != 2 {
 		t.Errorf("%+v, want the three samples of 101", stats)
 	}
