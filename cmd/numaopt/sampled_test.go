@@ -307,6 +307,15 @@ func TestAttach(t *testing.T) {
 			t.Error(last)
 		}
 	})
+	t.Run("whole machine until one process ends", func(t *testing.T) {
+		standIn(t, "")
+		app := running(t, "0.5")
+		t.Setenv(standinPID, strconv.Itoa(app.Process.Pid))
+		go app.Wait() //nolint:errcheck // a zombie would be a process still
+		if p, said, err := sampled(t, fixture(t, "zen2", nil), profileOptions{pid: app.Process.Pid, duration: time.Minute}); err != nil || p == nil || p.Run.Elapsed > 30*time.Second {
+			t.Errorf("%v\n%s", err, said)
+		}
+	})
 	t.Run("signal", func(t *testing.T) {
 		standIn(t, "")
 		app := running(t, "60")

@@ -156,10 +156,11 @@ func standinAttached(args []string) int {
 	if err != nil {
 		pid = os.Getppid()
 	}
-	if i := slices.Index(args, "-p"); i >= 0 {
-		pid, _ = strconv.Atoi(args[i+1])
+	followed := slices.Index(args, "-p")
+	if followed >= 0 {
+		pid, _ = strconv.Atoi(args[followed+1])
 	}
-	for syscall.Kill(pid, 0) == nil {
+	for followed < 0 || syscall.Kill(pid, 0) == nil {
 		select {
 		case sig := <-signals:
 			writeRecording("", args, uint32(pid))

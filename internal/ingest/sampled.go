@@ -84,7 +84,11 @@ func sampleWarnings(f *perfdata.File, t *sample.Table, s *sample.Stats) []string
 	say(s.Others != "", "samples of other processes are left out (%.1f%%): %s; --pid chooses another", part(s.Elsewhere), s.Others)
 	say(s.Disagree > 0, "on %d pages the physical addresses, the kernel and the processor do not agree which node they are on: memory was migrated meanwhile, or the recording is of another machine than its header", s.Disagree)
 	say(s.Moved > 0, "%d pages were on several nodes, one after the other: accesses count by where the page was then", s.Moved)
-	say(s.Faults && !s.Physical, "the home of a page is taken to be where it was first touched: the recording has no physical addresses, which tell of pages that NUMA balancing moved; record as administrator, or with kernel.perf_event_paranoid=1")
+	home := "where it was first touched"
+	if t.Logged() {
+		home = "where the kernel said last that it is, else where it was first touched"
+	}
+	say(s.Faults && !s.Physical, "the home of a page is taken to be %s: the recording has no physical addresses, which tell of pages that NUMA balancing moved; record as administrator, or with kernel.perf_event_paranoid=1", home)
 	say(s.Faults && userOnly(f), "pages that the kernel touched first on the program's behalf (a file read into a buffer) are not seen: record as administrator, or with kernel.perf_event_paranoid=1")
 	say(s.Faults, "page faults are samples of who touches a page first, and with NUMA balancing again and again; they tell no loads from stores, and nothing of caches or latency")
 	for kind, n := range f.Unknown {

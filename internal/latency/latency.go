@@ -238,23 +238,30 @@ func Remote(l *profile.Latency) bool {
 	return false
 }
 
-// Costs is what remote loads cost, by key as in By: the cycles that they took beyond the
-// mean latency of the thread's own memory; a load that took less costs nothing. nil
-// where the profile has no loads from local memory to compare with.
+// Costs is what remote loads cost, by key as in By: the cycles that they took beyond as
+// many loads of the mean latency of the thread's own memory, at least 0. nil where the
+// profile has no loads from local memory to compare with.
+//
+// Note: counting only the loads that took longer than that mean makes a cost of the mere
+// scatter of latencies.
 func Costs(p *profile.Profile, n int, key func(l *profile.Latency) int) []uint64 {
 	pairs := FindPairs(p)
-	out := make([]uint64, n)
+	beyond := make([]float64, n)
 	for i := range p.Latencies {
 		l := &p.Latencies[i]
 		k := key(l)
-		if k < 0 || !Remote(l) {
+		if k < 0 || l.Bucket == 0 || !Remote(l) {
 			continue
 		}
 		local := pairs.local(int(l.From))
 		if math.IsNaN(local) {
 			return nil
 		}
-		out[k] += uint64(max(0, float64(l.Cycles)-local*float64(l.Accesses)))
+		beyond[k] += float64(l.Cycles) - local*float64(l.Accesses)
+	}
+	out := make([]uint64, n)
+	for k, cycles := range beyond {
+		out[k] = uint64(max(0, math.Round(cycles)))
 	}
 	return out
 }

@@ -102,16 +102,18 @@ func TestPairs(t *testing.T) {
 }
 
 // TestCosts: what remote loads take beyond the thread's own memory, caches of other
-// nodes included; what takes less costs nothing, and earns nothing.
+// nodes included; what takes less in all costs nothing.
 func TestCosts(t *testing.T) {
 	list := []profile.Latency{
 		load(local, 0, 0, 100, Enough), load(local, 1, 1, 200, Enough), // by what is compared
 		load(remote, 0, 1, 160, 10), load(remote, 1, 0, 160, 10), load(cache, 1, topo.Unknown, 250, 4),
 		load(profile.ServedPMEM, 0, 1, 130, 1), load(profile.ServedPMEM, 0, 0, 900, 1), load(profile.ServedL3, 0, 1, 900, 1),
+		load(remote, 0, 1, 0, 7), // without a latency
+		load(remote, 1, 0, 160, 1),
 	}
-	list[4].Object = 1
-	got := Costs(of(list...), 2, func(l *profile.Latency) int { return int(l.Object) })
-	if d := cmp.Diff([]uint64{10*60 + 30, 4 * 50}, got); d != "" {
+	list[4].Object, list[len(list)-1].Object = 1, 2
+	got := Costs(of(list...), 3, func(l *profile.Latency) int { return int(l.Object) })
+	if d := cmp.Diff([]uint64{10*60 - 10*40 + 30, 4 * 50, 0}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	few := of(load(local, 0, 0, 100, 1), load(local, 1, 1, 300, 3), load(remote, 0, 1, 350, 1))

@@ -119,7 +119,7 @@ func (w *worker) latency(c *cell, s *perfdata.Sample, served profile.Served, rem
 	}
 	object := c.object
 	if object == 0 {
-		object = -w.part(c.number)
+		object = w.part(c.number)
 	}
 	w.latencies.add(&latencyCell{latencyKey{c.pid, object, c.region, newPath(bucket, served, from, to)}, c.samples, c.count, c.latency})
 }
@@ -226,7 +226,8 @@ func (t *Table) late(p *page, sum *latencies) {
 		}
 		object := c.object
 		if object == 0 {
-			object = -t.r.partsOf(c.pid).of(c.number, 0)
+			parts := t.r.partsOf(c.pid)
+			object = parts.object(parts.of(c.number, 0))
 		}
 		was := path(c.late)
 		sum.add(&latencyCell{latencyKey{c.pid, object, c.region, newPath(was.bucket(), was.served(), from, to)}, c.samples, c.count, c.latency})
@@ -241,7 +242,7 @@ func (t *Table) EachLatency(do func(Latency)) {
 		l := Latency{Object: max(0, int(c.object)), Region: c.region, Served: c.path.served(), From: c.path.from(), To: c.path.to(),
 			Bucket: c.path.bucket(), Samples: uint64(c.samples), Accesses: c.count, Cycles: c.cycles}
 		if c.object <= 0 {
-			l.Page = parts[-c.object]
+			l.Page = parts.page(c.object)
 		}
 		do(l)
 	}

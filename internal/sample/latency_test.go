@@ -2,11 +2,13 @@ package sample
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	et "numaopt/internal/eventlog/eventlogtest"
 	"numaopt/internal/perfdata"
 	pt "numaopt/internal/perfdata/perfdatatest"
 	"numaopt/internal/profile"
@@ -153,7 +155,7 @@ func TestServed(t *testing.T) {
 
 // TestParts: parts begin at page borders, and are found whatever was asked before.
 func TestParts(t *testing.T) {
-	p := parts{0, 10, 11, 50}
+	p := parts{starts: []uint64{0, 10, 11, 50}}
 	for _, c := range []struct {
 		page uint64
 		want int32
@@ -163,5 +165,34 @@ func TestParts(t *testing.T) {
 				t.Errorf("page %d after part %d: part %d, want %d", c.page, last, got, c.want)
 			}
 		}
+	}
+}
+
+// TestSmall: the loads of a site's small allocations are told together, whatever pages
+// lie between, and not with those of other memory.
+func TestSmall(t *testing.T) {
+	const page = 0x10000
+	w := recording()
+	log := &et.Writer{PID: 100}
+	for i, site := range []uint32{1, 2, 1} {
+		log.Small = append(log.Small, et.Vote{Page: page + uint64(i), Site: site})
+	}
+	log.Hello(100, 5)
+	prefix := filepath.Join(t.TempDir(), "log")
+	log.File(t, prefix)
+	for i := range uint64(4) {
+		w.Add(pt.Variable{}, at(100, 0, 10+i, (page+i)<<12, hitL1, 10+i))
+	}
+	table, _ := read(t, w, Options{Log: prefix})
+	var pages []uint64
+	var cycles []uint64
+	for _, l := range histograms(table) {
+		pages, cycles = append(pages, l.Page-page), append(cycles, l.Cycles/1000)
+	}
+	if d := gocmp.Diff([]uint64{0, 0, 1, 3}, pages); d != "" {
+		t.Errorf("pages (-want +got):\n%s", d)
+	}
+	if d := gocmp.Diff([]uint64{10, 12, 11, 13}, cycles); d != "" {
+		t.Errorf("cycles (-want +got):\n%s", d)
 	}
 }

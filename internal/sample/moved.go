@@ -31,10 +31,10 @@ func firstFaults(workers []*worker, pid uint32, settled func(arena.Region) arena
 	return out
 }
 
-// split makes a page of each home that p had while it was sampled, by its physical
+// split appends to pages a page of each home that p had while it was sampled, by its physical
 // addresses: an access is remote or not by where the page was then. Samples that do
 // not tell are of the home that p had most. The first touch is of the earliest.
-func (t *Table) split(p page, faults []fault) []page {
+func (t *Table) split(pages []page, p page, faults []fault) []page {
 	cells := t.cells[p.first:p.last]
 	home := func(c *cell) int {
 		if h := c.how.home(); h >= 0 {
@@ -42,8 +42,11 @@ func (t *Table) split(p page, faults []fault) []page {
 		}
 		return p.home
 	}
-	if !slices.ContainsFunc(cells, func(c cell) bool { return home(&c) != home(&cells[0]) }) {
-		return []page{p}
+	i := 0
+	for ; i < len(cells) && home(&cells[i]) == home(&cells[0]); i++ {
+	}
+	if i == len(cells) {
+		return append(pages, p)
 	}
 	t.r.stats.Moved++
 	slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(home(&a), home(&b)) })
@@ -63,7 +66,7 @@ func (t *Table) split(p page, faults []fault) []page {
 	out[first].fault = p.fault
 	out[0], out[first] = out[first], out[0]
 	t.before(out, faults)
-	return out
+	return append(pages, out...)
 }
 
 // before puts the faults that moved a page to where it was before: that is the memory

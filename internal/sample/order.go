@@ -12,6 +12,9 @@ import (
 // has no business there, and large pages make them cheaper to get and to find. It
 // panics where there is no memory, as make does.
 func newCells(n int) []cell {
+	if n == 0 {
+		return nil
+	}
 	bytes := uintptr(n) * unsafe.Sizeof(cell{})
 	at, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -23,8 +26,8 @@ func newCells(n int) []cell {
 
 // freeCells gives cells of newCells back, which nobody may use any more.
 func freeCells(c []cell) {
-	if len(c) > 0 {
-		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c)), uintptr(len(c))*unsafe.Sizeof(c[0])) //nolint:errcheck // it was mapped
+	if cap(c) > 0 {
+		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c)), uintptr(cap(c))*unsafe.Sizeof(cell{})) //nolint:errcheck // it was mapped
 	}
 }
 
@@ -44,7 +47,7 @@ func sorted(all []cell) []cell {
 	}
 	refs = radix(refs, func(r *ref) uint64 { return r.number })
 	refs = radix(refs, func(r *ref) uint64 { return uint64(r.object) })
-	out := make([]cell, len(all))
+	out := newCells(len(all))
 	first := 0
 	for i, r := range refs {
 		out[i] = all[r.at]

@@ -18,13 +18,15 @@
 // table of its own; what a sample's address was is looked up by its time, so that
 // no order of samples is needed, and none is ever held. Tables are merged, and
 // pages get homes: from physical addresses where samples have them, else from what
-// the processor said of local and remote memory.
+// the processor said of local and remote memory. Beside the table latencies are counted
+// by duration (latency.go), and the cache lines that nodes share (line.go).
 //
 // # Limits
 //
 // perf tells of no munmap: an address belongs to the latest mapping made there.
 // Memory grows with pages × threads × code that met, once for every processor that
-// reads.
+// reads. Of the lines the hottest are kept, and what is missing of each at its beginning
+// depends on how many processors read.
 package sample
 
 import (
@@ -81,7 +83,7 @@ func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
 	if err := usable(f); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]parts{}}
+	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]*parts{}}
 	if err := r.side(); err != nil {
 		return nil, nil, err
 	}
@@ -135,7 +137,7 @@ type reader struct {
 	places *places
 
 	partsLock sync.Mutex
-	parts     map[uint32]parts // by process, see partsOf
+	parts     map[uint32]*parts // by process, see partsOf
 }
 
 // role is what the samples of an event are.

@@ -232,6 +232,17 @@ func TestWorkers(t *testing.T) {
 	if d := cmp.Diff(dump(1), dump(4)); d != "" {
 		t.Errorf("one worker and four differ:\n%s", d)
 	}
+	var rows, cells uint64
+	table, _ := read(t, w, Options{})
+	table.EachBlock(func(b *arena.Block) { //nolint:errcheck // memory
+		for _, l := range b.Latency {
+			rows += l[profile.Load]
+		}
+	})
+	table.EachLatency(func(l Latency) { cells += l.Cycles })
+	if rows == 0 || rows != cells {
+		t.Errorf("%d cycles in the rows, %d in the histograms", rows, cells)
+	}
 }
 
 // TestLevels holds what sources mean. The expected words are those that perf

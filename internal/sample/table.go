@@ -2,6 +2,7 @@ package sample
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -79,6 +80,7 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	}
 	if len(parts) == 1 {
 		t.cells = parts[0]
+		runtime.AddCleanup(t, freeCells, t.cells)
 	}
 	faults := firstFaults(workers, pid, settled)
 	t.asked = t.space.asked()
@@ -89,22 +91,26 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	return t
 }
 
-// mergeCells merges two sorted lists.
+// mergeCells merges two sorted lists, which are gone then.
 func mergeCells(a, b []cell) []cell {
-	out := make([]cell, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		switch c := order(&a[0], &b[0]); {
+	out := newCells(len(a) + len(b))[:0]
+	x, y := a, b
+	for len(x) > 0 && len(y) > 0 {
+		switch c := order(&x[0], &y[0]); {
 		case c < 0:
-			out, a = append(out, a[0]), a[1:]
+			out, x = append(out, x[0]), x[1:]
 		case c > 0:
-			out, b = append(out, b[0]), b[1:]
+			out, y = append(out, y[0]), y[1:]
 		default:
-			out = append(out, a[0])
-			out[len(out)-1].add(&b[0])
-			a, b = a[1:], b[1:]
+			out = append(out, x[0])
+			out[len(out)-1].add(&y[0])
+			x, y = x[1:], y[1:]
 		}
 	}
-	return append(append(out, a...), b...)
+	out = append(append(out, x...), y...)
+	freeCells(a)
+	freeCells(b)
+	return out
 }
 
 // number numbers the threads: as the log has their ranks, the others behind those; the
@@ -154,6 +160,8 @@ func (t *Table) number(faults map[pageKey][]fault) {
 
 // group makes pages of the cells, with their homes.
 func (t *Table) group(faults map[pageKey][]fault) {
+	votes := make([]uint32, 2*len(t.r.opt.Machine.Nodes))
+	t.pages = make([]page, 0, t.distinctPages())
 	for i := 0; i < len(t.cells); {
 		c := &t.cells[i]
 		p := page{object: c.object, number: c.number, first: i}
@@ -165,18 +173,30 @@ func (t *Table) group(faults map[pageKey][]fault) {
 		if len(own) > 0 {
 			p.fault = &own[0]
 		}
-		p.home = t.home(&p)
+		p.home = t.home(&p, votes)
 		t.leaveOut(&p)
-		t.pages = append(t.pages, t.split(p, own)...)
+		t.pages = t.split(t.pages, p, own)
 	}
+}
+
+// distinctPages is how many pages of objects there are cells of.
+func (t *Table) distinctPages() int {
+	n := 0
+	for i := range t.cells {
+		if i == 0 || t.cells[i].number != t.cells[i-1].number || t.cells[i].object != t.cells[i-1].object {
+			n++
+		}
+	}
+	return n
 }
 
 // home is the node that holds a page: by physical addresses, else by what the kernel
 // told the runtime, else by what the processor said, else where its first fault was;
-// -1 for none of them.
-func (t *Table) home(p *page) int {
-	nodes := len(t.r.opt.Machine.Nodes)
-	physical, said := make([]uint32, nodes), make([]uint32, nodes)
+// -1 for none of them. It works in votes, two for each node.
+func (t *Table) home(p *page, votes []uint32) int {
+	clear(votes)
+	nodes := len(votes) / 2
+	physical, said := votes[:nodes], votes[nodes:]
 	for i := p.first; i < p.last; i++ {
 		c := &t.cells[i]
 		if h := c.how.home(); h >= 0 {
@@ -197,7 +217,7 @@ func (t *Table) home(p *page) int {
 		asked = int(n)
 	}
 	home := -1
-	for _, word := range []int{most(physical), asked, most(said)} {
+	for _, word := range [...]int{most(physical), asked, most(said)} {
 		switch {
 		case word < 0:
 		case home < 0:
@@ -300,11 +320,12 @@ func (t *Table) NumBlocks() int { return len(t.cells) }
 
 // EachBlock calls do for every page, thread, CPU and region.
 func (t *Table) EachBlock(do func(b *arena.Block)) error {
+	var b arena.Block
 	for i := range t.pages {
 		p := &t.pages[i]
 		for k := p.first; k < p.last; {
 			c := &t.cells[k]
-			b := arena.Block{Page: i + 1, Thread: t.numberOf(c.tid, c.how.cpu()), Region: c.region, First: 1}
+			b = arena.Block{Page: i + 1, Thread: t.numberOf(c.tid, c.how.cpu()), Region: c.region, First: 1}
 			for ; k < p.last && t.cells[k].tid == c.tid && t.cells[k].how.cpu() == c.how.cpu() && t.cells[k].region == c.region; k++ {
 				d := &t.cells[k]
 				b.Count[d.how.level()][d.how.op()] += d.count
@@ -313,7 +334,7 @@ func (t *Table) EachBlock(do func(b *arena.Block)) error {
 			do(&b)
 		}
 		for _, f := range p.late {
-			b := arena.Block{Page: i + 1, Thread: t.numberOf(f.tid, f.cpu), Region: f.region, First: 1}
+			b = arena.Block{Page: i + 1, Thread: t.numberOf(f.tid, f.cpu), Region: f.region, First: 1}
 			b.Count[profile.DRAM][profile.Load] = 1
 			do(&b)
 		}

@@ -27,7 +27,7 @@ type worker struct {
 	piece int
 	heap  finder
 
-	parts    parts // nil until they are asked for
+	parts    *parts // nil until they are asked for
 	lastPart int32
 
 	// Of its thread:
