@@ -340,7 +340,7 @@ func (d *decoder) run(j job) error {
 	f, b := d.f, j.data
 	for len(b) >= headBytes {
 		if kind, misc, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
-			if err := d.decode(misc, b[headBytes:n], b[headBytes:]); err != nil {
+			if err := d.decode(misc, b[headBytes:n]); err != nil {
 				return err
 			}
 			b = b[n:]
@@ -361,7 +361,7 @@ func (d *decoder) run(j job) error {
 func (d *decoder) record(r *record) error {
 	switch {
 	case r.kind == recSample:
-		return d.decode(r.misc, r.body, r.body)
+		return d.decode(r.misc, r.body)
 	case r.kind == recAuxtrace && d.f.spe:
 		return d.f.speSamples(r, &d.traced, d.visit)
 	case r.kind > recLastUser:
@@ -375,8 +375,9 @@ func unknown(kind uint32) error {
 	return fmt.Errorf("has records of type %d, which this version of numaopt does not know and which may hold samples: it is of a newer perf; record it without compression (no -z), or with an older perf", kind)
 }
 
-// decode takes the sample whose body is the beginning of b, all that follows it in memory.
-func (d *decoder) decode(misc uint16, body, b []byte) error {
+// decode takes a sample. What follows its body in memory, up to the slice's capacity, may
+// be read, and is masked.
+func (d *decoder) decode(misc uint16, body []byte) error {
 	event := 0
 	if d.many {
 		if d.idAt+8 > len(body) {
@@ -391,8 +392,8 @@ func (d *decoder) decode(misc uint16, body, b []byte) error {
 	}
 	s, l := &d.samples[event], &d.f.Events[event].layout
 	s.Mode = misc & miscCPUMode
-	if l.window.fits && len(body) >= l.size && len(b) >= windowBytes && !d.f.order.foreign {
-		l.window.read((*[windowBytes]byte)(b), s)
+	if l.window.fits && len(body) >= l.size && cap(body) >= windowBytes && !d.f.order.foreign {
+		l.window.read((*[windowBytes]byte)(body[:windowBytes]), s)
 	} else if !l.decode(body, d.f.order, s) {
 		d.damaged++
 		return nil
