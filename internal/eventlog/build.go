@@ -66,8 +66,8 @@ func (b *builder) add(tid uint32, r *record) {
 			h.binds = append(h.binds, bind{r.time, a[0] / pageSize, (a[0] + a[1] + pageSize - 1) / pageSize})
 		}
 	case opMove:
-		if int64(a[1]) >= 0 {
-			h.binds = append(h.binds, bind{r.time, a[0] / pageSize, a[0]/pageSize + 1})
+		if first := a[0] / pageSize; int64(a[2]) >= 0 {
+			h.binds = append(h.binds, bind{r.time, first, first + a[1]})
 		}
 	case opNote:
 		h.Notes = append(h.Notes, arena.Note{Kind: arena.NoteWarning, Text: text(r.payload)})

@@ -24,9 +24,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"numaopt/internal/arena"
 )
 
 // Version is the format that this package reads.
@@ -38,6 +39,7 @@ const (
 	chunkHead   = 8
 	recordBytes = 56
 	smallBytes  = 16
+	maxChunk    = 1 << 24
 )
 
 // Op is what a record tells (enum nmo_op).
@@ -73,19 +75,20 @@ type record struct {
 	payload []byte
 }
 
-// Log is the log of one process. It is mapped; Close ends that, and what was read
-// from it stays valid.
+// Log is the log of one process. It is read piece by piece: the file is large and has
+// holes, which are not to be looked at through a mapping.
 type Log struct {
 	PID  int
 	Lost uint64 // records that found no room
 
-	path   string
-	data   []byte
-	head   uint64 // file offset of the first chunk of the latest program image
-	used   uint64
-	chunk  uint64
-	small  []byte
-	mapped bool
+	path    string
+	r       io.ReaderAt
+	head    uint64 // file offset of the first chunk of the latest program image
+	used    uint64
+	chunk   uint64
+	smallAt uint64
+	slots   uint64
+	file    *os.File
 }
 
 // FormatError says where a log is not what it should be.
@@ -102,64 +105,57 @@ func Open(prefix string, pid int) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	st, err := f.Stat()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		var l *Log
+		if l, err = parse(path, f, uint64(st.Size())); err == nil {
+			l.file = f
+			return l, nil
+		}
 	}
-	if st.Size() < headBytes {
-		return nil, &FormatError{path, "it ends in its head: the program was killed when it began"}
-	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
-	}
-	l, err := parse(path, data)
-	if err != nil {
-		unix.Munmap(data) //nolint:errcheck // it was mapped above
-		return nil, err
-	}
-	l.mapped = true
-	return l, nil
+	f.Close()
+	return nil, err
 }
 
 var le = binary.LittleEndian
 
-// parse reads the head; data stays in use.
-func parse(path string, data []byte) (*Log, error) {
-	if len(data) < headBytes || string(data[:16]) != magic {
+// parse reads the head of a log of size bytes.
+func parse(path string, r io.ReaderAt, size uint64) (*Log, error) {
+	var b [headBytes]byte
+	if size < headBytes {
+		return nil, &FormatError{path, "it ends in its head: the program was killed when it began"}
+	}
+	if _, err := r.ReadAt(b[:], 0); err != nil {
+		return nil, err
+	}
+	if string(b[:16]) != magic {
 		return nil, &FormatError{path, "it is no log of numaopt's runtime"}
 	}
-	if v := le.Uint32(data[16:]); v != Version {
+	if v := le.Uint32(b[16:]); v != Version {
 		return nil, &FormatError{path, fmt.Sprintf("version %d, this numaopt reads %d: rebuild the runtime", v, Version)}
 	}
-	size := uint64(len(data))
-	smallAt, slots := le.Uint64(data[48:]), uint64(le.Uint32(data[56:]))
-	l := &Log{PID: int(le.Uint32(data[20:])), Lost: le.Uint64(data[40:]), path: path, data: data,
-		chunk: uint64(le.Uint32(data[28:])), used: min(le.Uint64(data[32:]), size)}
-	if l.chunk < 4096 || smallAt > size || slots > (size-smallAt)/smallBytes {
+	l := &Log{PID: int(le.Uint32(b[20:])), Lost: le.Uint64(b[40:]), path: path, r: r,
+		chunk: uint64(le.Uint32(b[28:])), used: min(le.Uint64(b[32:]), size), smallAt: le.Uint64(b[48:]), slots: uint64(le.Uint32(b[56:]))}
+	if l.chunk < 4096 || l.chunk > maxChunk || l.smallAt > size || l.slots > (size-l.smallAt)/smallBytes {
 		return nil, &FormatError{path, "its head is damaged"}
 	}
-	l.small = data[smallAt : smallAt+slots*smallBytes]
-	l.head = smallAt + slots*smallBytes
-	l.latestImage()
-	return l, nil
+	l.head = l.smallAt + l.slots*smallBytes
+	return l, l.latestImage()
 }
 
-// Close unmaps the file.
+// Close closes the file.
 func (l *Log) Close() {
-	if l.mapped {
-		unix.Munmap(l.data) //nolint:errcheck // it was mapped by Open
-		l.data, l.small = nil, nil
+	if l.file != nil {
+		l.file.Close()
 	}
 }
 
 // latestImage leaves out what the process was before it became another program: by
 // then its other threads have ended, so that chunks from the one with the last
 // greeting on are all the new program's.
-func (l *Log) latestImage() {
+func (l *Log) latestImage() error {
 	last := l.head
-	l.chunks(func(at uint64, _ uint32, b []byte) {
+	err := l.chunks(func(at uint64, _ uint32, b []byte) {
 		each(b, func(r *record) {
 			if r.op == opHello {
 				last = at
@@ -167,16 +163,23 @@ func (l *Log) latestImage() {
 		})
 	})
 	l.head = last
+	return err
 }
 
-// chunks calls do with every chunk, in the order in which threads took them.
-func (l *Log) chunks(do func(at uint64, tid uint32, b []byte)) {
+// chunks calls do with every chunk, in the order in which threads took them; b is do's
+// until it returns.
+func (l *Log) chunks(do func(at uint64, tid uint32, b []byte)) error {
+	buf := make([]byte, l.chunk)
 	for at := l.head; at+chunkHead <= l.used; at += l.chunk {
-		b := l.data[at:min(at+l.chunk, l.used)]
+		b := buf[:min(l.chunk, l.used-at)]
+		if _, err := l.r.ReadAt(b, int64(at)); err != nil {
+			return fmt.Errorf("%s: %w", l.path, err)
+		}
 		if tid := le.Uint32(b); tid != 0 {
 			do(at, tid, b[chunkHead:])
 		}
 	}
+	return nil
 }
 
 // each calls do with the records of a chunk.
@@ -197,20 +200,29 @@ func each(b []byte, do func(*record)) {
 }
 
 // all calls do with every record; those of one thread come in their order.
-func (l *Log) all(do func(tid uint32, r *record)) {
-	l.chunks(func(_ uint64, tid uint32, b []byte) {
+func (l *Log) all(do func(tid uint32, r *record)) error {
+	return l.chunks(func(_ uint64, tid uint32, b []byte) {
 		each(b, func(r *record) { do(tid, r) })
 	})
 }
 
-// EachSmall calls do with every page that has small allocations, and the site that
-// most of them are of.
-func (l *Log) EachSmall(do func(page uint64, site int)) {
-	for b := l.small; len(b) >= smallBytes; b = b[smallBytes:] {
-		if page := le.Uint64(b); page != 0 {
-			do(page, int(le.Uint32(b[8:])))
+// small is the pages that have small allocations, and the sites that most of them are of.
+func (l *Log) small() ([]arena.SmallVote, error) {
+	var out []arena.SmallVote
+	const piece = 4096
+	buf := make([]byte, piece*smallBytes)
+	for n := uint64(0); n < l.slots; n += piece {
+		b := buf[:min(piece, l.slots-n)*smallBytes]
+		if _, err := l.r.ReadAt(b, int64(l.smallAt+n*smallBytes)); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.path, err)
+		}
+		for ; len(b) >= smallBytes; b = b[smallBytes:] {
+			if page := le.Uint64(b); page != 0 {
+				out = append(out, arena.SmallVote{Page: page, Site: int(le.Uint32(b[8:]))})
+			}
 		}
 	}
+	return out, nil
 }
 
 // text is a payload that is a string.

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,8 +23,10 @@ func history(t *testing.T, w *et.Writer) *History {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	h := l.Read()
-	l.EachSmall(h.KeepSmall)
+	h, err := l.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return h
 }
 
@@ -163,11 +166,11 @@ func TestCut(t *testing.T) {
 	b := w.Bytes()
 	at := 4096 + 16*16 + 8 + 56
 	le.PutUint32(b[at:], 0) // the first thread's second record
-	l, err := parse("log", b)
+	l, err := parse("log", bytes.NewReader(b), uint64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := l.Read(); len(h.Objects) != 2 || h.Objects[1].Addr != 0x20000 {
+	if h, err := l.Read(); err != nil || len(h.Objects) != 2 || h.Objects[1].Addr != 0x20000 {
 		t.Errorf("objects %+v, want the other thread's", h.Objects[1:])
 	}
 }
@@ -181,8 +184,8 @@ func TestBad(t *testing.T) {
 	for _, c := range []struct {
 		data []byte
 		want string
-	}{{good[:40], "no log"}, {make([]byte, 5000), "no log"}, {old, "version 9"}, {small, "damaged"}} {
-		if _, err := parse("log", c.data); err == nil || !strings.Contains(err.Error(), c.want) {
+	}{{good[:40], "ends in its head"}, {make([]byte, 5000), "no log"}, {old, "version 9"}, {small, "damaged"}} {
+		if _, err := parse("log", bytes.NewReader(c.data), uint64(len(c.data))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
@@ -200,12 +203,14 @@ func FuzzLog(f *testing.F) {
 	w.Homes(100, 7, 0x10000, 0, 1, 255)
 	f.Add(w.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l, err := parse("log", b)
+		l, err := parse("log", bytes.NewReader(b), uint64(len(b)))
 		if err != nil {
 			return
 		}
-		h := l.Read()
-		l.EachSmall(h.KeepSmall)
+		h, err := l.Read()
+		if err != nil {
+			return
+		}
 		h.EachHome(func(uint64, uint64, int) {})
 		for _, th := range h.threads {
 			near := 0

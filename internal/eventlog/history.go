@@ -71,10 +71,16 @@ type homes struct {
 type bind struct{ time, lo, hi uint64 }
 
 // Read works the log out. The log may be closed after it.
-func (l *Log) Read() *History {
+func (l *Log) Read() (*History, error) {
 	h := &History{Path: l.path, Objects: make([]Object, 1), Sites: make([][]uint64, 1), Starts: make([]uint64, 1), Loops: make([]Loop, 1), threads: map[uint32]*Thread{}}
 	b := &builder{h: h, loops: map[[2]uint64]int32{}, starts: map[uint64]int{}}
-	l.all(b.add)
+	if err := l.all(b.add); err != nil {
+		return nil, err
+	}
+	var err error
+	if h.Small, err = l.small(); err != nil {
+		return nil, err
+	}
 	b.objects()
 	slices.SortStableFunc(h.homes, func(x, y homes) int { return cmp.Compare(x.time, y.time) })
 	for i := range h.Loops {
@@ -83,7 +89,7 @@ func (l *Log) Read() *History {
 	for _, t := range h.threads {
 		t.order()
 	}
-	return h
+	return h, nil
 }
 
 // Thread is the thread of a system id; nil where the log does not know it.
@@ -121,11 +127,6 @@ func (h *History) Ranks() int {
 	return n
 }
 
-// KeepSmall keeps a page of small allocations and its site.
-func (h *History) KeepSmall(page uint64, site int) {
-	h.Small = append(h.Small, arena.SmallVote{Page: page, Site: site})
-}
-
 // Inherit gives a forked process what its parent had when it was made: objects live on
 // at their addresses, and call stacks keep their numbers. A nil parent has nothing.
 func (h *History) Inherit(parent *History) {
@@ -137,6 +138,17 @@ func (h *History) Inherit(parent *History) {
 			h.Sites = append(h.Sites, frames)
 		} else if h.Sites[i] == nil {
 			h.Sites[i] = frames
+		}
+	}
+	if h.Tracker == [2]uint64{} {
+		h.Tracker = parent.Tracker
+	}
+	for i := range h.Loops {
+		for _, l := range parent.Loops {
+			if l.Entry == h.Loops[i].Entry && l.Site == h.Loops[i].Site {
+				h.Loops[i].Dynamic = h.Loops[i].Dynamic || l.Dynamic
+				h.Loops[i].DynamicLoops = h.Loops[i].DynamicLoops || l.DynamicLoops
+			}
 		}
 	}
 	mine := h.Objects[1:]

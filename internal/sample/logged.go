@@ -26,10 +26,12 @@ func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
 		case err != nil:
 			return nil, err
 		}
-		h := l.Read()
-		l.EachSmall(h.KeepSmall)
-		r.stats.LogLost += l.Lost
+		h, err := l.Read()
 		l.Close()
+		if err != nil {
+			return nil, err
+		}
+		r.stats.LogLost += l.Lost
 		out[pid] = h
 	}
 	for _, h := range out {
