@@ -33,6 +33,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -87,6 +88,7 @@ func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
 	if err := r.side(); err != nil {
 		return nil, nil, err
 	}
+	r.blocks()
 	var workers []*worker
 	err := f.Samples(opt.Workers, func(int) func(*perfdata.Sample) error {
 		w := newWorker(r)
@@ -135,6 +137,9 @@ type reader struct {
 	born   map[thread]uint64
 	kept   func(pid uint32) bool // by Options.Parent
 	places *places
+	// homes is the nodes of blocks of 1<<blockShift bytes of physical memory, -1 for none
+	homes      []int16
+	blockShift int
 
 	partsLock sync.Mutex
 	parts     map[uint32]*parts // by process, see partsOf
@@ -405,9 +410,36 @@ func (r *reader) sum(workers []*worker, pid uint32) {
 	}
 }
 
+// maxBlocks bounds the table of memory blocks: 2^20 of 128 MiB are 128 TiB.
+const maxBlocks = 1 << 20
+
+// blocks makes the table of the nodes of memory blocks, where their size is a power
+// of two, as Linux has it.
+func (r *reader) blocks() {
+	info := &r.f.Info
+	if info.MemoryBlock == 0 || info.MemoryBlock&(info.MemoryBlock-1) != 0 {
+		return
+	}
+	r.blockShift = bits.TrailingZeros64(info.MemoryBlock)
+	last := 0
+	for _, n := range info.Memory {
+		last = max(last, 64*len(n.Blocks))
+	}
+	for b := range min(last, maxBlocks) {
+		r.homes = append(r.homes, int16(r.slowHome(uint64(b)<<r.blockShift|1)))
+	}
+}
+
 // homeOf is the node of a physical address, by the recording's own map; -1 where it
 // has none.
 func (r *reader) homeOf(phys uint64) int {
+	if b := phys >> r.blockShift; b < uint64(len(r.homes)) {
+		return int(r.homes[b])
+	}
+	return r.slowHome(phys)
+}
+
+func (r *reader) slowHome(phys uint64) int {
 	node, ok := r.f.Info.Home(phys)
 	if !ok {
 		return -1
