@@ -121,9 +121,7 @@ func Count(ctx context.Context, opt Options) (t *Traffic, warnings []string, err
 // open opens the events that the program is to inherit.
 func (opt *Options) open() (open []counter, err error) {
 	for _, e := range opt.Counters.Events {
-		attr := opt.Machine.CounterAttr(&e)
-		attr.Bits |= unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitEnableOnExec | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
-		fd, err := opt.Open(attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		fd, err := opt.Open(opt.Machine.ProgramAttr(&e), 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 		if err != nil {
 			return open, opt.Machine.CounterError(&e, false, err)
 		}
