@@ -93,7 +93,7 @@ func runStat(ctx context.Context, std *stdio, opt statOptions) error {
 	count := counters.Options{Machine: machine, Topology: nodes, Counters: set, Open: h.open, Command: opt.program, Stdin: std.in, Stdout: std.out, Stderr: std.err}
 	runs, warnings, err := countRuns(ctx, opt, count)
 	if err != nil {
-		return err
+		return ended(std, runs, err)
 	}
 	r, err := counters.NewResult(count, runs, warnings)
 	if err == nil {
@@ -101,13 +101,7 @@ func runStat(ctx context.Context, std *stdio, opt statOptions) error {
 	} else {
 		err = cannot(err)
 	}
-	if status := runs[len(runs)-1].Status; status != 0 {
-		if err != nil {
-			fmt.Fprintf(std.err, "numaopt: %v\n", err)
-		}
-		return &exitError{code: status}
-	}
-	if err != nil {
+	if err := ended(std, runs, err); err != nil {
 		return err
 	}
 	if opt.maxRemote != nil && r.RemotePct > *opt.maxRemote {
@@ -116,14 +110,29 @@ func runStat(ctx context.Context, std *stdio, opt statOptions) error {
 	return nil
 }
 
-// countRuns runs the program as often as asked, or until it fails: that run is the last.
+// ended is err, or the program's own failure: then err is said, but the status is the
+// program's.
+func ended(std *stdio, runs []counters.Traffic, err error) error {
+	if len(runs) == 0 || runs[len(runs)-1].Status == 0 {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "numaopt: %v\n", err)
+	}
+	return &exitError{code: runs[len(runs)-1].Status}
+}
+
+// countRuns runs the program as often as asked, or until it fails or could not be
+// counted: that run is the last.
 func countRuns(ctx context.Context, opt statOptions, count counters.Options) (runs []counters.Traffic, warnings []string, err error) {
 	for range opt.repeat {
 		t, w, err := counters.Count(context.WithoutCancel(ctx), count) // signals are the program's
-		if err != nil {
-			return nil, nil, cannot(err)
+		if t != nil {
+			runs = append(runs, *t)
 		}
-		runs = append(runs, *t)
+		if err != nil {
+			return runs, nil, cannot(err)
+		}
 		for _, text := range w {
 			if !slices.Contains(warnings, text) {
 				warnings = append(warnings, text)

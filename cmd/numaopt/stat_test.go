@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,11 @@ import (
 
 // counted is a Skylake-SP whose counters read 600,000 lines of local DRAM and 100,000
 // of each other kind, and nothing of the whole machine, which this user may not count.
-func counted(t *testing.T) host {
+func counted(t *testing.T) host { return countedBut(t, 0, 0) }
+
+// countedBut is that with another number of lines for an event; none is one that never
+// had a counter.
+func countedBut(t *testing.T, config, other uint64) host {
 	h := fixture(t, "skylake-sp", nil)
 	h.open = func(a *unix.PerfEventAttr, pid, _, _, _ int) (int, error) {
 		if pid == -1 {
@@ -32,7 +37,11 @@ func counted(t *testing.T) host {
 			t.Fatal(err)
 		}
 		var b []byte
-		for _, v := range []uint64{lines, 1000, 1000} {
+		running := uint64(1000)
+		if a.Config == config {
+			lines, running = other, min(other, running)
+		}
+		for _, v := range []uint64{lines, 1000, running} {
 			b = binary.NativeEndian.AppendUint64(b, v)
 		}
 		_, err = unix.Pwrite(fd, b, 0)
@@ -71,6 +80,18 @@ func TestStat(t *testing.T) {
 		c.opt.host = counted(t)
 		if said, err := stat(c.opt); exitCode(err) != c.status || !strings.Contains(said, c.said) {
 			t.Errorf("%s: %v (exit status %d)\n%s", c.name, err, exitCode(err), said)
+		}
+	}
+}
+
+// TestStatNotCounted: the gate does not pass on what was not counted, and the program's
+// own failure comes first.
+func TestStatNotCounted(t *testing.T) {
+	limit := 1.0
+	for script, status := range map[string]int{"exit 0": exitCannot, "exit 9": 9} {
+		said, err := stat(statOptions{program: []string{"sh", "-c", script}, maxRemote: &limit, host: countedBut(t, 0x2d3, 0)})
+		if exitCode(err) != status || !strings.Contains(said+fmt.Sprint(err), "REMOTE_DRAM was not counted") {
+			t.Errorf("%s: %v (exit status %d)\n%s", script, err, exitCode(err), said)
 		}
 	}
 }

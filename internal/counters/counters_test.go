@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"strings"
@@ -170,7 +171,7 @@ func TestRefused(t *testing.T) {
 
 // TestFew: no percentage of next to nothing.
 func TestFew(t *testing.T) {
-	opt := twoNodes(t, script(t, map[uint64][3]uint64{0x1d3: {10, 1, 1}, 0x2d3: {10, 1, 0}}, nil))
+	opt := twoNodes(t, script(t, map[uint64][3]uint64{0x1d3: {10, 1, 1}, 0x2d3: {0, 1, 1}, 0x4d3: {0, 1, 1}, 0x8d3: {0, 1, 1}}, nil))
 	opt.Counters.Uncore = nil
 	got, _, err := Count(context.Background(), opt)
 	if err != nil {
@@ -178,5 +179,23 @@ func TestFew(t *testing.T) {
 	}
 	if _, err := NewResult(opt, []Traffic{*got}, nil); err == nil || !strings.Contains(err.Error(), "brought 10 lines from memory: too few") {
 		t.Error(err)
+	}
+}
+
+// TestNotCounted: an event that never had a counter is not 0 lines. One of the
+// program's is an error, with what is known of the run; one of the machine's a warning.
+func TestNotCounted(t *testing.T) {
+	without := func(config uint64) Options {
+		values := maps.Clone(reads)
+		values[config] = [3]uint64{0, 1000, 0}
+		return twoNodes(t, script(t, values, nil))
+	}
+	got, _, err := Count(context.Background(), without(0x2d3))
+	if err == nil || !strings.Contains(err.Error(), "REMOTE_DRAM was not counted") || got == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, warnings, err := Count(context.Background(), without(0xf02))
+	if err != nil || len(got.Nodes) != 0 || len(warnings) != 1 || !strings.Contains(warnings[0], "data was not counted") {
+		t.Errorf("%+v, %q, %v", got, warnings, err)
 	}
 }
