@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,5 +198,13 @@ func TestNotCounted(t *testing.T) {
 	got, warnings, err := Count(context.Background(), without(0xf02))
 	if err != nil || len(got.Nodes) != 0 || len(warnings) != 1 || !strings.Contains(warnings[0], "data was not counted") {
 		t.Errorf("%+v, %q, %v", got, warnings, err)
+	}
+}
+
+// TestMeanNodes: by node, wherever it stands in a run.
+func TestMeanNodes(t *testing.T) {
+	got := mean([]Traffic{{Nodes: []Node{{Node: 1, Read: 10, Sent: 4}}}, {Nodes: []Node{{Node: 0, Written: 2}, {Node: 1, Read: 30}}}}).Nodes
+	if want := []Node{{Node: 0, Written: 1}, {Node: 1, Read: 20, Sent: 2}}; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,18 +80,30 @@ func mean(runs []Traffic) Traffic {
 		m.Elapsed += runs[i].Elapsed / time.Duration(len(runs))
 		m.Running = math.Min(m.Running, runs[i].Running)
 	}
-	for k := range runs[0].Nodes {
-		n := Node{Node: runs[0].Nodes[k].Node}
-		for i := range runs {
-			if k < len(runs[i].Nodes) {
-				n.Read += runs[i].Nodes[k].Read / float64(len(runs))
-				n.Written += runs[i].Nodes[k].Written / float64(len(runs))
-				n.Sent += runs[i].Nodes[k].Sent / float64(len(runs))
-			}
-		}
-		m.Nodes = append(m.Nodes, n)
-	}
+	m.Nodes = meanNodes(runs)
 	return m
+}
+
+// meanNodes is the mean of each node's; a run that does not have it moved nothing there.
+func meanNodes(runs []Traffic) []Node {
+	byNode := map[int]*Node{}
+	for i := range runs {
+		for _, n := range runs[i].Nodes {
+			m := byNode[n.Node]
+			if m == nil {
+				m = &Node{Node: n.Node}
+				byNode[n.Node] = m
+			}
+			m.Read += n.Read / float64(len(runs))
+			m.Written += n.Written / float64(len(runs))
+			m.Sent += n.Sent / float64(len(runs))
+		}
+	}
+	var out []Node
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		out = append(out, *byNode[node])
+	}
+	return out
 }
 
 // WriteJSON writes the result for machines.
