@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -44,7 +45,8 @@ the L1 data cache on AMD, reads that miss the last cache on Arm. The table goes 
 stderr, or with -o to a file: stdout is the program's.
 
 Exit status: the program's; 1 where --max-remote does not hold; 3 where the processor
-has no such counters, or the program brought too few lines for a percentage.`,
+has no such counters or the kernel gave the program none, and with --max-remote where
+the program brought too few lines for a percentage.`,
 		Example: `  numaopt stat -- ./app 1000
   numaopt stat -r 5 --max-remote 10 --json -o stat.json -- ./app 1000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,16 +97,14 @@ func runStat(ctx context.Context, std *stdio, opt statOptions) error {
 	if err != nil {
 		return ended(std, runs, err)
 	}
-	r, err := counters.NewResult(count, runs, warnings)
-	if err == nil {
-		err = writeStat(std, opt, r)
-	} else {
-		err = cannot(err)
-	}
-	if err := ended(std, runs, err); err != nil {
+	r := counters.NewResult(count, runs, warnings)
+	if err := ended(std, runs, writeStat(std, opt, r)); err != nil || opt.maxRemote == nil {
 		return err
 	}
-	if opt.maxRemote != nil && r.RemotePct > *opt.maxRemote {
+	if r.Remote == nil {
+		return cannot(errors.New("too few lines to hold against --max-remote"))
+	}
+	if r.RemotePct > *opt.maxRemote {
 		return &exitError{exitCheckFailed, fmt.Errorf("%s of the lines are remote, more than %s", units.FormatPercent(r.RemotePct), units.FormatPercent(*opt.maxRemote))}
 	}
 	return nil

@@ -23,16 +23,20 @@ import (
 type Result struct {
 	Command []string `json:"command"`
 	// What says what the events count, and Events names them.
-	What   string    `json:"counted"`
-	Events []string  `json:"events"`
-	Runs   []Traffic `json:"runs"`
-	// Mean is the mean of the runs; RemotePct and the least and greatest of the runs are
-	// in per cent, of the lines that no cache of the node had.
-	Mean      Traffic  `json:"mean"`
-	RemotePct float64  `json:"remote_pct"`
-	LeastPct  float64  `json:"least_remote_pct"`
-	MostPct   float64  `json:"most_remote_pct"`
-	Warnings  []string `json:"warnings"`
+	What     string    `json:"counted"`
+	Events   []string  `json:"events"`
+	Runs     []Traffic `json:"runs"`
+	Mean     Traffic   `json:"mean"` // of the runs
+	*Remote            // nil where a run brought too few lines
+	Warnings []string  `json:"warnings"`
+}
+
+// Remote is the part of the lines that no cache of the node had, in per cent, that came
+// from other nodes: of the mean, and the least and greatest of the runs.
+type Remote struct {
+	RemotePct float64 `json:"remote_pct"`
+	LeastPct  float64 `json:"least_remote_pct"`
+	MostPct   float64 `json:"most_remote_pct"`
 }
 
 // minLines are the fewest lines for which a percentage is given: below, a page or two
@@ -40,25 +44,26 @@ type Result struct {
 const minLines = 1000
 
 // NewResult sums up runs, of which there is at least one.
-func NewResult(opt Options, runs []Traffic, warnings []string) (*Result, error) {
+func NewResult(opt Options, runs []Traffic, warnings []string) *Result {
 	r := &Result{Command: opt.Command, What: opt.Counters.What, Runs: runs, Warnings: append([]string{}, warnings...)}
 	for _, e := range append(append([]pmu.Event{}, opt.Counters.Events...), opt.Counters.Uncore...) {
 		r.Events = append(r.Events, fmt.Sprintf("%s (%#x, %s)", e.Name, e.Config, e.From))
 	}
 	r.Mean = mean(runs)
+	if r.Mean.Running < 0.995 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the events took turns on the counters: each was there for %.0f %% of the time or more, and its count is scaled", 100*r.Mean.Running))
+	}
 	var remote []float64
 	for i := range runs {
 		t := &runs[i]
 		if n := t.LocalDRAM + t.RemoteDRAM + t.RemoteCache; n < minLines {
-			return nil, fmt.Errorf("run %d brought %.0f lines from memory: too few for a percentage (%d)", i+1, n, minLines)
+			r.Warnings = append(r.Warnings, fmt.Sprintf("run %d brought %.0f lines from memory: too few for a percentage (%d)", i+1, n, minLines))
+			return r
 		}
 		remote = append(remote, t.Remote())
 	}
-	r.RemotePct, r.LeastPct, r.MostPct = r.Mean.Remote(), floats.Min(remote), floats.Max(remote)
-	if r.Mean.Running < 0.995 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the events took turns on the counters: each was there for %.0f %% of the time or more, and its count is scaled", 100*r.Mean.Running))
-	}
-	return r, nil
+	r.Remote = &Remote{r.Mean.Remote(), floats.Min(remote), floats.Max(remote)}
+	return r
 }
 
 // mean is that of runs; Running is the least of theirs.
@@ -123,13 +128,13 @@ func (r *Result) WriteText(w io.Writer) error {
 		name string
 		v    float64
 	}{{"local DRAM", m.LocalDRAM}, {"remote DRAM", m.RemoteDRAM}, {"remote caches", m.RemoteCache}} {
-		t.AppendRow(table.Row{row.name, fmt.Sprintf("%.0f", row.v), units.FormatPercent(units.Percent(row.v, all)), units.Bytes(row.v * lineBytes)})
+		share := "-"
+		if r.Remote != nil {
+			share = units.FormatPercent(units.Percent(row.v, all))
+		}
+		t.AppendRow(table.Row{row.name, fmt.Sprintf("%.0f", row.v), share, units.Bytes(row.v * lineBytes)})
 	}
-	fmt.Fprintf(&b, "%s\n\nremote: %s", t.Render(), units.FormatPercent(r.RemotePct))
-	if n := len(r.Runs); n > 1 {
-		fmt.Fprintf(&b, ", %s to %s in %d runs; counts are their mean", units.FormatPercent(r.LeastPct), units.FormatPercent(r.MostPct), n)
-	}
-	fmt.Fprintf(&b, " (%s)\n", r.What)
+	fmt.Fprintf(&b, "%s\n\nremote: %s (%s)\n", t.Render(), r.remote(), r.What)
 	if len(m.Nodes) > 0 {
 		t := newTable("node", "memory read", "memory written", "sent to other nodes")
 		for _, n := range m.Nodes {
@@ -143,6 +148,17 @@ func (r *Result) WriteText(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// remote is the percentage in words.
+func (r *Result) remote() string {
+	switch {
+	case r.Remote == nil:
+		return "too few lines to tell"
+	case len(r.Runs) == 1:
+		return units.FormatPercent(r.RemotePct)
+	}
+	return fmt.Sprintf("%s, %s to %s in %d runs; counts are their mean", units.FormatPercent(r.RemotePct), units.FormatPercent(r.LeastPct), units.FormatPercent(r.MostPct), len(r.Runs))
 }
 
 // newTable is one of right-aligned numbers behind a name.
