@@ -81,7 +81,9 @@ func intelFills(model string) fills {
 		f.event = "MEM_LOAD_UOPS_LLC_MISS_RETIRED"
 		return f
 	case "ivb_ep":
-		f.event = "MEM_LOAD_UOPS_LLC_MISS_RETIRED"
+		// libpfm4's LOCAL_DRAM leaves out loads that had to snoop; both bits are Intel's
+		// (Linux, tools/perf/pmu-events/arch/x86/ivytown/cache.json), as in REMOTE_DRAM's 0xc.
+		f.event, f.local = "MEM_LOAD_UOPS_LLC_MISS_RETIRED", "0x3"
 	case "hsw_ep", "bdw_ep":
 		f.event = "MEM_LOAD_UOPS_L3_MISS_RETIRED"
 	default:
