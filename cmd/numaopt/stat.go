@@ -36,9 +36,9 @@ func newStatCmd(std *stdio, run func(context.Context, statOptions) error) *cobra
 		Use:   "stat [flags] -- PROGRAM [ARGS]",
 		Short: "count local and remote memory traffic of a program, nothing sampled",
 		Long: `stat runs a program at its own speed and counts by the processor's counters how many
-cache lines came from local DRAM, from DRAM of other nodes and from their caches: the
-cheap figure for CI on real hardware. Where this user may count the whole machine, it
-also says what each node's memory controllers and links moved.
+cache lines came from local DRAM, from DRAM of other nodes and, where the processor
+tells, from their caches: the cheap figure for CI on real hardware. Where this user may
+count the whole machine, it also says what each node's memory controllers and links moved.
 
 What is counted differs by processor and is said: retired loads on Intel, all fills of
 the L1 data cache on AMD, reads that miss the last cache on Arm. The table goes to

@@ -211,3 +211,18 @@ func TestMeanNodes(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// TestNoCaches: what no event counts has no row.
+func TestNoCaches(t *testing.T) {
+	opt := twoNodes(t, script(t, reads, nil))
+	opt.Counters.Events = opt.Counters.Events[:2]
+	a, _, err := Count(context.Background(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := NewResult(opt, []Traffic{*a}, nil)
+	if err := r.WriteText(&out); err != nil || r.Caches || strings.Contains(out.String(), "remote caches") || !strings.Contains(out.String(), "remote DRAM") {
+		t.Errorf("%v %v\n%s", err, r.Caches, &out)
+	}
+}

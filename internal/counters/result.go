@@ -23,8 +23,10 @@ import (
 type Result struct {
 	Command []string `json:"command"`
 	// What says what the events count, and Events names them.
-	What     string    `json:"counted"`
-	Events   []string  `json:"events"`
+	What   string   `json:"counted"`
+	Events []string `json:"events"`
+	// Caches is that lines from caches of other nodes were counted, apart from their DRAM.
+	Caches   bool      `json:"remote_caches_counted"`
 	Runs     []Traffic `json:"runs"`
 	Mean     Traffic   `json:"mean"` // of the runs
 	*Remote            // nil where a run brought too few lines
@@ -47,6 +49,7 @@ const minLines = 1000
 func NewResult(opt Options, runs []Traffic, warnings []string) *Result {
 	r := &Result{Command: opt.Command, What: opt.Counters.What, Runs: runs, Warnings: append([]string{}, warnings...)}
 	for _, e := range append(append([]pmu.Event{}, opt.Counters.Events...), opt.Counters.Uncore...) {
+		r.Caches = r.Caches || e.Role == pmu.RemoteCache
 		r.Events = append(r.Events, fmt.Sprintf("%s (%#x, %s)", e.Name, e.Config, e.From))
 	}
 	r.Mean = mean(runs)
@@ -125,9 +128,13 @@ func (r *Result) WriteText(w io.Writer) error {
 	all := m.LocalDRAM + m.RemoteDRAM + m.RemoteCache
 	t := newTable("", "lines", "share", "bytes")
 	for _, row := range []struct {
-		name string
-		v    float64
-	}{{"local DRAM", m.LocalDRAM}, {"remote DRAM", m.RemoteDRAM}, {"remote caches", m.RemoteCache}} {
+		name    string
+		v       float64
+		counted bool
+	}{{"local DRAM", m.LocalDRAM, true}, {"remote DRAM", m.RemoteDRAM, true}, {"remote caches", m.RemoteCache, r.Caches}} {
+		if !row.counted {
+			continue
+		}
 		share := "-"
 		if r.Remote != nil {
 			share = units.FormatPercent(units.Percent(row.v, all))

@@ -3,6 +3,7 @@ package pmu
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,13 +49,16 @@ func ChooseCounters(m *Machine) (*Counters, error) {
 		c.What = "fills of the L1 data cache, prefetches among them"
 		err = c.add(m, zenFills(m.zen()))
 	case m.has("armv8_pmuv3_0", "events/remote_access"):
-		c.What = "reads that the last cache did not serve; local are those that are not counted as remote"
+		c.What = "reads that the last cache did not serve; remote ones from DRAM or a cache, local those that are not remote"
 		err = c.arm(m)
 	default:
 		err = ErrNone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no hardware counters: %w", m.noCounters(err))
+	}
+	if !slices.ContainsFunc(c.Events, func(e Event) bool { return e.Role == RemoteCache || e.Role == RemoteAccess }) {
+		c.What += ", and lines from remote caches not counted"
 	}
 	c.uncore(m)
 	return c, nil
