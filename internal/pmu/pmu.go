@@ -15,8 +15,8 @@
 //
 // Intel: load latency of PEBS with its threshold, after the auxiliary event where
 // the kernel names one, and sampled stores; on a hybrid processor those of each
-// kind of core. AMD: IBS Op. Arm: SPE. Encodings come from libpfm4 where it knows
-// the processor, else from the kernel's sysfs.
+// kind of core. AMD: IBS Op. Arm: SPE. Encodings are those of the kernel's sysfs;
+// libpfm4 has those of counters (ChooseCounters), and tells where it agrees.
 //
 // # Limits
 //
@@ -46,6 +46,16 @@ type Options struct {
 	Frequency uint64
 	// Kernel asks for accesses by the kernel too.
 	Kernel bool
+}
+
+// OptionError is an option that the processor at hand cannot honour: the user's to
+// change, where other errors say that the processor cannot be sampled.
+type OptionError struct{ text string }
+
+func (e *OptionError) Error() string { return e.text }
+
+func optionf(format string, args ...any) error {
+	return &OptionError{fmt.Sprintf(format, args...)}
 }
 
 // Role is what an event is for.
@@ -92,7 +102,7 @@ type Recipe struct {
 // Choose makes the recipe for a machine.
 func Choose(m *Machine, opt Options) (*Recipe, error) {
 	if opt.Period != 0 && opt.Frequency != 0 {
-		return nil, fmt.Errorf("a period and a frequency at once: give one of them")
+		return nil, optionf("a period and a frequency at once: give one of them")
 	}
 	for _, try := range []func(*Machine, Options) (*Recipe, error){intel, amd, arm} {
 		r, err := try(m, opt)

@@ -1,22 +1,24 @@
 // Package record runs a program so that it leaves behind what a profile is made
-// from: here, under qemu-x86_64 with the plugin emulate.so.
+// from: under qemu-x86_64 with the plugin emulate.so, or under perf record, which can
+// also follow what runs already.
 //
 // # Input
 //
-// A command, the machine that it shall see, the cache model, and the lines of a
-// run file that a plan resolved to.
+// A command and, to emulate, the machine that it shall see, the cache model, and the
+// lines of a run file that a plan resolved to; for perf, a command or a process, and the
+// events.
 //
 // # Output
 //
-// The arenas of all processes that the command started, and how it ended. The
-// program's own files, exit status and signals stay its own.
+// The arenas of all processes that the command started, or perf's file, and how it
+// ended. The program's own files, exit status and signals stay its own.
 //
 // # Method
 //
-// The run's directory (temporary, 0700) holds the run file for the runtime, the
+// Emulate: the run's directory (temporary, 0700) holds the run file for the runtime, the
 // plugin's configuration, a /sys and /proc/cpuinfo of the named machine that
 // QEMU shows the program in the place of the host's, and the socket on which
-// each process hands over its arena.
+// each process hands over its arena. Perf: see perf.go.
 //
 // # Limits
 //
