@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -104,7 +105,7 @@ program as it runs without a plan.`,
 	f.StringVar(&opt.bind, "bind", "", "ranks on CPUs: compact (node by node), spread (round robin over nodes) or, where it is sampled, none (as the kernel has them); default: as --plan says, else compact")
 	f.StringVar(&opt.plan, "plan", "", "run with the plan in `FILE` in force")
 	f.BoolVar(&opt.affine, "affine", false, "run OpenMP loops of dynamic and guided schedules as plan --affine would: the threads of each node take their part of the iterations")
-	f.Uint64Var(&opt.period, "period", 1, "count one access in `N`, at random; 1 counts all")
+	f.Uint64VarP(&opt.period, "period", "c", 1, "emulate: count one access in `N`, at random; pmu: one in N (Arm: operations, AMD: micro-operations); 1 is all, or the processor's default")
 	f.StringVar(&opt.l1, "l1", cacheText(m.L1), "L1 of each CPU, `BYTES:WAYS`")
 	f.StringVar(&opt.l2, "l2", cacheText(m.L2), "L2 of each CPU, `BYTES:WAYS`")
 	f.StringVar(&opt.llc, "llc", cacheText(m.LLC), "LLC of each node, `BYTES:WAYS`")
@@ -158,6 +159,12 @@ func checkProfileOptions(opt profileOptions) error {
 		return usagef("--duration goes with -p or -a, and is a time to come")
 	case opt.period == 0 || opt.period >= 1<<32:
 		return usagef("--period %d: want 1 to %d", opt.period, uint64(1)<<32-1)
+	case opt.period > 1 && opt.frequency != 0:
+		return usagef("--period and -F: one of them")
+	case opt.ldlat < 0:
+		return usagef("--ldlat %d: a number of cycles", opt.ldlat)
+	case opt.source != sourceAuto && len(unheeded(opt, opt.source)) > 0:
+		return usagef("--source %s does not heed %s", opt.source, strings.Join(unheeded(opt, opt.source), ", "))
 	case opt.bind == bindNone && opt.source == sourceEmulate:
 		return usagef("--bind none: the emulator has to know where threads run; compact or spread")
 	case !slices.Contains([]string{"", string(topo.BindCompact), string(topo.BindSpread), bindNone}, opt.bind):
@@ -191,6 +198,9 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if err != nil {
 		return err
 	}
+	if opt.pid != 0 && errors.Is(syscall.Kill(opt.pid, 0), syscall.ESRCH) {
+		return usagef("-p %d: there is no such process", opt.pid)
+	}
 	if !opt.attached() {
 		if _, err := record.Resolve(opt.program[0]); err != nil {
 			return err
@@ -206,6 +216,9 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	from, err := choose(std, opt)
 	if err != nil {
 		return err
+	}
+	if flags := unheeded(opt, from.name); len(flags) > 0 {
+		fmt.Fprintf(std.err, "numaopt: not heeded by this source: %s\n", strings.Join(flags, ", "))
 	}
 	if from.name != sourceEmulate {
 		return runSampled(ctx, std, opt, from)

@@ -68,7 +68,7 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 	var refused []string
 	if opt.source != sourceFaults {
 		from, err := hardware(machine, h, opt)
-		if err == nil || opt.source == sourcePMU {
+		if option := (*pmu.OptionError)(nil); err == nil || opt.source == sourcePMU || errors.As(err, &option) {
 			return from, err
 		}
 		refused = append(refused, "not pmu: "+err.Error())
@@ -85,6 +85,23 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 	}
 	fmt.Fprintf(std.err, "numaopt: source: emulation, %s; nor page faults: %v\n", refused[0], err)
 	return source{name: sourceEmulate}, nil
+}
+
+// unheeded are the flags given that a source does not heed.
+func unheeded(opt profileOptions, source string) (flags []string) {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"--ldlat", opt.ldlat != 0 && source != sourcePMU},
+		{"-F", opt.frequency != 0 && source != sourcePMU},
+		{"--period", opt.period > 1 && source == sourceFaults},
+	} {
+		if f.given {
+			flags = append(flags, f.name)
+		}
+	}
+	return flags
 }
 
 // hardware is the processor's samples, if the kernel lets this user have them.
@@ -208,7 +225,11 @@ func running(pid int) (command []string, dir string) {
 }
 
 func recordingOf(perf record.Perf, opt profileOptions, r *pmu.Recipe) *profile.Recording {
-	return &profile.Recording{Recorder: "perf " + perf.Version, Kind: r.Kind, WishedPeriod: r.Period, WishedFrequency: max(r.Frequency, opt.frequency),
+	wished := opt.frequency
+	if r.Frequency == 0 { // it takes none
+		wished = 0
+	}
+	return &profile.Recording{Recorder: "perf " + perf.Version, Kind: r.Kind, WishedPeriod: r.Period, WishedFrequency: wished,
 		PID: opt.pid, SystemWide: r.SystemWide, Notes: append([]string{}, r.Notes...)}
 }
 

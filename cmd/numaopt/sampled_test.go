@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,6 +196,37 @@ func TestAuto(t *testing.T) {
 	}
 }
 
+// TestOptions: what the user got wrong ends with 2 and hides behind no other source; what
+// the source that auto took does not heed is said.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		machine string
+		opt     profileOptions
+		want    string
+	}{
+		{"skylake-sp", profileOptions{ldlat: 1}, "3 to 65535"},
+		{"vm", profileOptions{ldlat: -5}, "a number of cycles"},
+		{"vm", profileOptions{frequency: 10, period: 5}, "--period and -F: one of them"},
+		{"graviton3", profileOptions{frequency: 500}, "a period only"},
+		{"vm", profileOptions{source: sourceFaults, frequency: 500, ldlat: 30}, "--source faults does not heed --ldlat, -F"},
+		{"vm", profileOptions{source: sourceFaults, period: 5}, "--source faults does not heed --period"},
+		{"vm", profileOptions{source: sourceEmulate, frequency: 5}, "--source emulate does not heed -F"},
+	} {
+		standIn(t, "")
+		if c.opt.program = program7; c.opt.source == "" {
+			c.opt.source = sourceAuto
+		}
+		if _, said, err := sampled(t, fixture(t, c.machine, nil), c.opt); exitCode(err) != exitUsage || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %+v: %v, want %q\n%s", c.machine, c.opt, err, c.want, said)
+		}
+	}
+	standIn(t, "")
+	p, said, err := sampled(t, fixture(t, "vm", nil), profileOptions{source: sourceAuto, frequency: 500, ldlat: 30, program: program7})
+	if exitCode(err) != 7 || !strings.Contains(said, "not heeded by this source: --ldlat, -F\n") || p == nil || p.Run.Recording.WishedFrequency != 0 {
+		t.Errorf("%v, %+v\n%s", err, p, said)
+	}
+}
+
 // TestClamps: limits that a recording is fitted to are said and kept.
 func TestClamps(t *testing.T) {
 	for _, c := range []struct {
@@ -349,11 +379,16 @@ func TestAttach(t *testing.T) {
 	})
 	t.Run("ended too early", func(t *testing.T) {
 		standIn(t, "gone")
-		app := running(t, "0")
-		for syscall.Kill(app.Process.Pid, 0) == nil {
-			time.Sleep(time.Millisecond)
+		app := running(t, "60")
+		h := fixture(t, "skylake-sp", nil)
+		h.open = func(*unix.PerfEventAttr, int, int, int, int) (int, error) {
+			app.Process.Kill() //nolint:errcheck // it may be gone
+			for syscall.Kill(app.Process.Pid, 0) == nil {
+				time.Sleep(time.Millisecond)
+			}
+			return unix.Dup(0)
 		}
-		_, _, err := sampled(t, fixture(t, "skylake-sp", nil), profileOptions{pid: app.Process.Pid})
+		_, _, err := sampled(t, h, profileOptions{pid: app.Process.Pid})
 		if want := "process " + strconv.Itoa(app.Process.Pid) + " ended before perf had begun"; exitCode(err) != exitCannot || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -361,7 +396,7 @@ func TestAttach(t *testing.T) {
 	t.Run("no such process", func(t *testing.T) {
 		standIn(t, "")
 		_, _, err := sampled(t, fixture(t, "skylake-sp", unix.ESRCH), profileOptions{pid: 4_000_000})
-		if exitCode(err) != exitCannot || !errors.Is(err, unix.ESRCH) || !regexp.MustCompile(`ESRCH \(3\): there is no process 4000000$`).MatchString(err.Error()) {
+		if exitCode(err) != exitUsage || err.Error() != "-p 4000000: there is no such process" {
 			t.Error(err)
 		}
 	})

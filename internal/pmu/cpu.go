@@ -21,8 +21,8 @@ const (
 )
 
 // intel samples loads and stores through PEBS. The kernel names the events
-// (arch/x86/events/intel/core.c, mem_ld_*, mem_st_*); where libpfm4 knows the
-// processor, the encodings are its own.
+// (arch/x86/events/intel/core.c, mem_ld_*, mem_st_*), and their encodings are taken:
+// Event.From says where libpfm4 has the same.
 func intel(m *Machine, opt Options) (*Recipe, error) {
 	r := &Recipe{Kind: pebs, Period: pebsPeriod}
 	modifiers := "Pu"
@@ -34,7 +34,7 @@ func intel(m *Machine, opt Options) (*Recipe, error) {
 		latency = 3
 	}
 	if latency < 3 || latency > 65535 {
-		return nil, fmt.Errorf("a latency of %d cycles: Intel's threshold is 3 to 65535", latency)
+		return nil, optionf("a latency of %d cycles: Intel's threshold is 3 to 65535", latency)
 	}
 	for _, device := range m.devices("cpu") {
 		if device != "cpu" && device != "cpu_core" && device != "cpu_atom" || !m.has(device, "events/mem-loads") {
@@ -163,10 +163,10 @@ func amd(m *Machine, opt Options) (*Recipe, error) {
 	}
 	if opt.Latency != 0 {
 		if !m.has(device, "format/ldlat") {
-			return nil, fmt.Errorf("--ldlat %d: this processor's IBS has no filter by latency (Zen 5 has); without it all accesses are sampled", opt.Latency)
+			return nil, optionf("--ldlat %d: this processor's IBS has no filter by latency (Zen 5 has); without it all accesses are sampled", opt.Latency)
 		}
 		if opt.Latency < 128 || opt.Latency > 2048 || opt.Latency%128 != 0 {
-			return nil, fmt.Errorf("--ldlat %d: the filter of IBS takes 128 to 2048 cycles in steps of 128", opt.Latency)
+			return nil, optionf("--ldlat %d: the filter of IBS takes 128 to 2048 cycles in steps of 128", opt.Latency)
 		}
 		terms = append(terms, "l3missonly=1", fmt.Sprintf("ldlat=%d", opt.Latency))
 		r.Notes = append(r.Notes, "with --ldlat only loads beyond the L3 are sampled: shares of levels are of those")
@@ -211,7 +211,11 @@ func arm(m *Machine, opt Options) (*Recipe, error) {
 	}
 	r := &Recipe{Kind: spe, Period: spePeriod}
 	if opt.Latency < 0 || opt.Latency > 4095 {
-		return nil, fmt.Errorf("--ldlat %d: the filter of SPE takes up to 4095 cycles", opt.Latency)
+		return nil, optionf("--ldlat %d: the filter of SPE takes up to 4095 cycles", opt.Latency)
+	}
+	if opt.Frequency != 0 {
+		// arm_spe_pmu_event_init answers EINVAL.
+		return nil, optionf("-F %d: Arm SPE has a period only: -c N", opt.Frequency)
 	}
 	for _, device := range found {
 		e := Event{Device: device, Name: device, Role: Both, From: "sysfs"}

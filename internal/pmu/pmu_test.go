@@ -121,6 +121,7 @@ func TestRefused(t *testing.T) {
 		{"zen4", Options{Latency: 128}, "no filter by latency"},
 		{"zen5", Options{Latency: 100}, "steps of 128"},
 		{"graviton3", Options{Latency: 5000}, "4095"},
+		{"graviton3", Options{Frequency: 500}, "Arm SPE has a period only"},
 	} {
 		if _, err := Choose(machine(t, c.machine), c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: %v, want something with %q", c.machine, c.opt, err, c.want)
