@@ -51,9 +51,10 @@ type buffer struct {
 	links int
 }
 
-// mpolPreferred is MPOL_PREFERRED of linux/mempolicy.h. Strict policies would have
-// the kernel end this process where the node is full.
-const mpolPreferred = 1
+// mpolBind is MPOL_BIND of linux/mempolicy.h: other policies go to another node before
+// the kernel gives up pages of files. Where the node is full it would end this process;
+// what is asked for is a quarter of what there is (Options.buffer).
+const mpolBind = 2
 
 // place lays the chain into memory on a node, and is an error if it is not there.
 func (c chain) place(size units.Bytes, node int) (*buffer, error) {
@@ -65,7 +66,7 @@ func (c chain) place(size units.Bytes, node int) (*buffer, error) {
 	unix.Madvise(mem, unix.MADV_HUGEPAGE) //nolint:errcheck // advice; huge says what came of it
 	mask := make([]uint64, node/64+1)
 	mask[node/64] = 1 << (node % 64)
-	if _, _, errno := unix.Syscall6(unix.SYS_MBIND, addr(mem), uintptr(len(mem)), mpolPreferred, uintptr(unsafe.Pointer(&mask[0])), uintptr(len(mask)*64+1), 0); errno != 0 {
+	if _, _, errno := unix.Syscall6(unix.SYS_MBIND, addr(mem), uintptr(len(mem)), mpolBind, uintptr(unsafe.Pointer(&mask[0])), uintptr(len(mask)*64+1), 0); errno != 0 {
 		b.free()
 		return nil, fmt.Errorf("mbind: %s (%d)", unix.ErrnoName(errno), int(errno))
 	}

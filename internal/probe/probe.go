@@ -76,19 +76,23 @@ type Options struct {
 
 // buffer is how much is read: four times what the last caches of a node hold, so that
 // no line is still there when it comes again, but no more than a quarter of what a
-// node has free.
-func (opt *Options) buffer() units.Bytes {
+// node has to give. short is why that is too little to measure memory by, if it is.
+func (opt *Options) buffer() (size units.Bytes, short error) {
 	const least, most = 64 * units.MiB, 4 * units.GiB
-	size := least
+	var caches units.Bytes
 	for _, n := range opt.Machine.Nodes {
-		size = max(size, min(most, 4*lastCaches(opt.Root, n.CPUs)))
+		caches = max(caches, lastCaches(opt.Root, n.CPUs))
 	}
+	size = max(least, min(most, 4*caches))
 	for _, n := range opt.Machine.Nodes {
-		if free := nodeFree(opt.Root, n.OS); free > 0 && !n.NoMemory {
-			size = min(size, max(2*units.MiB, free/4))
+		if room := nodeRoom(opt.Root, n.OS); room > 0 && !n.NoMemory {
+			size = min(size, max(2*units.MiB, room/4))
 		}
 	}
-	return size &^ (2*units.MiB - 1)
+	if size &^= 2*units.MiB - 1; size < 2*caches {
+		short = fmt.Errorf("the buffer of %v, a quarter of what the fullest node has free, is less than twice the last caches (%v): loads are served by these in part", size, caches)
+	}
+	return size, short
 }
 
 // lastCaches is the size of the last caches of these CPUs together; 0 is not known.
@@ -109,12 +113,16 @@ func lastCaches(root fs.FS, cpus []int) (sum units.Bytes) {
 	return sum
 }
 
-func nodeFree(root fs.FS, node int) units.Bytes {
+// nodeRoom is what a node has free, and the pages of files, which the kernel gives up;
+// 0 is not known.
+func nodeRoom(root fs.FS, node int) units.Bytes {
 	info, _ := fs.ReadFile(root, fmt.Sprintf("sys/devices/system/node/node%d/meminfo", node))
-	_, rest, _ := strings.Cut(string(info), "MemFree:")
-	var kib int64
-	fmt.Sscanf(rest, "%d kB", &kib) //nolint:errcheck // 0 is not known
-	return units.Bytes(kib) * units.KiB
+	kib := func(name string) (n int64) {
+		_, rest, _ := strings.Cut(string(info), " "+name+":")
+		fmt.Sscanf(rest, "%d kB", &n) //nolint:errcheck // 0 is not known
+		return n
+	}
+	return units.Bytes(kib("MemFree")+kib("Active(file)")+kib("Inactive(file)")) * units.KiB
 }
 
 func line(root fs.FS, name string) string {
@@ -138,9 +146,14 @@ func firmware(root fs.FS, from, to int) *HMAT {
 }
 
 // New measures all pairs. A pair that cannot be measured has the firmware's figures,
-// or none and a warning.
+// or none and a warning; one that is measured in part in caches has the firmware's if
+// it gives any.
 func New(opt Options) (*Table, error) {
-	t := &Table{Buffer: opt.buffer(), Huge: true, Warnings: []string{}}
+	size, short := opt.buffer()
+	t := &Table{Buffer: size, Huge: true, Warnings: []string{}}
+	if short != nil {
+		t.Warnings = append(t.Warnings, short.Error())
+	}
 	all := len(withCPUs(opt.Machine)) * len(withMemory(opt.Machine))
 	if all == 0 {
 		return nil, fmt.Errorf("no node has CPUs, or none has memory")
@@ -160,6 +173,9 @@ func New(opt Options) (*Table, error) {
 			}
 			p := Pair{From: from.OS, To: to.OS, Source: "measured", HMAT: firmware(opt.Root, from.OS, to.OS)}
 			failed := err
+			if failed == nil && p.HMAT != nil {
+				failed = short
+			}
 			if failed == nil {
 				p.NS, p.GBs, failed = b.measure(from.CPUs)
 			}

@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -126,16 +127,44 @@ func TestBuffer(t *testing.T) {
 		root[dir+"index3/size"], root[dir+"index3/shared_cpu_list"] = file("32768K"), file(shared)
 	}
 	opt := Options{Machine: topo.Topology{Nodes: []topo.Node{{CPUs: []int{0, 1, 2, 3}}}}, Root: root}
-	if got := opt.buffer(); got != 256*units.MiB {
-		t.Errorf("%v, want 4 x 2 x 32 MiB", got)
+	if got, short := opt.buffer(); got != 256*units.MiB || short != nil {
+		t.Errorf("%v, want 4 x 2 x 32 MiB; %v", got, short)
+	}
+	root["sys/devices/system/node/node0/meminfo"] = file("Node 0 MemFree: 409600 kB\nNode 0 Active(file): 204800 kB\nNode 0 Inactive(file): 204800 kB")
+	if got, short := opt.buffer(); got != 200*units.MiB || short != nil {
+		t.Errorf("%v, want a quarter of what is free and of files; %v", got, short)
 	}
 	root["sys/devices/system/node/node0/meminfo"] = file("Node 0 MemFree: 409600 kB")
-	if got := opt.buffer(); got != 100*units.MiB {
-		t.Errorf("%v, want a quarter of what is free", got)
+	if got, short := opt.buffer(); got != 100*units.MiB || short == nil || !strings.Contains(short.Error(), "less than twice the last caches (64 MiB)") {
+		t.Errorf("%v, want a quarter of what is free, which is too little; %v", got, short)
 	}
 	opt.Root = fstest.MapFS{}
-	if got := opt.buffer(); got != 64*units.MiB {
-		t.Errorf("%v where nothing is known", got)
+	if got, short := opt.buffer(); got != 64*units.MiB || short != nil {
+		t.Errorf("%v where nothing is known; %v", got, short)
+	}
+}
+
+// TestShort: what a short buffer measures is not told for memory where the firmware
+// knows better.
+func TestShort(t *testing.T) {
+	m := here(t)
+	m.Nodes = m.Nodes[:1]
+	node, dir := "node"+strconv.Itoa(m.Nodes[0].OS), "sys/devices/system/node/"
+	root := fstest.MapFS{dir + node + "/meminfo": file("Node 0 MemFree: 16384 kB")}
+	for _, cpu := range m.Nodes[0].CPUs {
+		cache := "sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/cache/index3/"
+		root[cache+"size"], root[cache+"shared_cpu_list"] = file("32768K"), file("0-99")
+	}
+	for _, want := range []string{"measured", "HMAT"} {
+		table, err := New(Options{Machine: m, Root: root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := table.Pairs[0]; p.Source != want || want == "HMAT" && p.NS != 90 || !strings.Contains(table.Warnings[0], "the buffer of 4 MiB") {
+			t.Errorf("%+v, %q; want %s", p, table.Warnings, want)
+		}
+		initiators := dir + node + "/access0/initiators/"
+		root[initiators+"read_latency"], root[initiators+"read_bandwidth"], root[initiators+node+"/x"] = file("90"), file("30000"), file("")
 	}
 }
 
