@@ -48,6 +48,7 @@ Exit status: 0, or 3 if nothing that runs a program can work here.`,
 		Example: `  numaopt doctor
   numaopt doctor --json
   numaopt doctor --latency           # ns and GB/s between the nodes
+  numaopt doctor --latency --json > latency.json           # for plan --latency
   numaopt doctor --save machine      # for a bug report: a copy of the files it read`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opt) },

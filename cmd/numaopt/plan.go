@@ -21,9 +21,11 @@ import (
 	"numaopt/internal/ident"
 	"numaopt/internal/plan"
 	"numaopt/internal/planner"
+	"numaopt/internal/probe"
 	"numaopt/internal/profile"
 	"numaopt/internal/runfile"
 	"numaopt/internal/symbol"
+	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
 
@@ -40,6 +42,7 @@ type planOptions struct {
 	// barriers says that barriers free the loops of a region from each other.
 	barriers bool
 	pageSize string // "": the page
+	latency  string // file name of the machine's latencies; "" is none
 	planner  planner.Options
 }
 
@@ -146,6 +149,7 @@ one of which most pages have none is warned of.
 	f.StringSliceVar(&opt.planner.Only, "only", nil, "plan for these loops or functions only: `NAME` or FILE:LINE, as in the report")
 	f.Float64Var(&opt.planner.MinGain, "min-gain", opt.planner.MinGain, "leave out what saves fewer `POINTS` of the DRAM accesses")
 	f.StringVar(&opt.pageSize, "page-size", "", "give whole units of `SIZE`, aligned in memory, to one node: 2M keeps the kernel's huge pages whole, 64K those of some machines (default 4K)")
+	f.StringVar(&opt.latency, "latency", "", "weigh nodes by the latencies in `FILE`, which doctor --latency --json printed on the machine, where the profile has measured none")
 	f.BoolVar(&opt.planner.NoSchedules, "no-schedules", false, "place pages only, and leave all loops as OpenMP makes them")
 	f.BoolVar(&opt.planner.Affine, "affine", false, "hand out the chunks of dynamic and guided loops by node, if that saves enough; takes a profile made with --affine")
 	f.BoolVar(&opt.barriers, "across-barriers", false, "loops of one parallel region may get different schedules where a barrier separates them: no thread keeps data of its own (threadprivate, on its stack, by its number) from one to the next")
@@ -175,6 +179,9 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 			return err
 		}
 		opt.planner.Again = append(opt.planner.Again, planner.Further{File: path, Checksum: sum, Profile: again})
+	}
+	if opt.planner.Ratios, err = ratiosOf(opt.latency, p.Run.Topology); err != nil {
+		return err
 	}
 	set := newCodeSet()
 	opt.planner.Refuse = refusals(p, set)
@@ -217,6 +224,22 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 		fmt.Fprintf(std.err, "warning: %s was changed after the profiled run, so that its lines may be others\n", file)
 	}
 	return printAdvice(std, opt.format, a)
+}
+
+// ratiosOf is what a file of doctor --latency says of a machine; nil without a file.
+func ratiosOf(file string, m topo.Topology) ([]float64, error) {
+	if file == "" {
+		return nil, nil
+	}
+	t, err := probe.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	ratios, err := t.Ratios(m)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not of the profile's machine: %w", file, err)
+	}
+	return ratios, nil
 }
 
 // quickRows is the most rows of a profile for which changes of the source are looked

@@ -41,6 +41,23 @@ func serialInit() *profile.Profile {
 	return profiletest.Draw(2, 1, "u heap: "+half("0!1 900 0")+" | "+half("0!1 0 900"), "v global: "+half("0!1 0 900"))
 }
 
+// TestPlanLatency: what doctor --latency measured weighs nodes; a file of another machine
+// is refused.
+func TestPlanLatency(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "latency.json")
+	for pairs, want := range map[string]string{
+		`{"cpu_node":0,"memory_node":0,"latency_ns":80},{"cpu_node":0,"memory_node":1,"latency_ns":144},{"cpu_node":1,"memory_node":0,"latency_ns":144},{"cpu_node":1,"memory_node":1,"latency_ns":80}`: "the latencies of --latency: loads from other nodes' memory take 1.8 times",
+		`{"cpu_node":0,"memory_node":0,"latency_ns":80}`: "is not of the profile's machine: no latency of node 0 to memory of node 1",
+	} {
+		if err := os.WriteFile(file, []byte(`{"pairs":[`+pairs+`]}`), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, out, errs := planCase(t, serialInit(), "--latency", file); !strings.Contains(out+errs, want) {
+			t.Errorf("%s\n%s\nwant %s", out, errs, want)
+		}
+	}
+}
+
 func TestPlanCommand(t *testing.T) {
 	code, out, errs := planCase(t, serialInit())
 	if code != 0 {

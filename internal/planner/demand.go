@@ -115,7 +115,7 @@ func newDemand(p *profile.Profile, opt Options) (*demand, error) {
 		d.canHold = append(d.canHold, !node.NoMemory)
 	}
 	d.unit = max(1, opt.PageSize.Pages())
-	d.distances = newDistances(p)
+	d.distances = newDistances(p, opt)
 	for i := range p.Sites {
 		d.stacks = append(d.stacks, d.stack(i))
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // A remote access costs more the farther its node is: an access from n to h takes as
-// much longer than a local one as the latencies measured in the profile say, else the
-// SLIT's distances. Homes and schedules are chosen by that; what a plan reports are plain
+// much longer than a local one as the latencies measured in the profile say, else those of
+// Options.Ratios, else the SLIT's distances. Homes and schedules are chosen by that; what a plan reports are plain
 // counts. It is counted in accesses to the farthest node, so that where all are equally
 // far it is the count of remote accesses, and the cost of a page never exceeds its
 // accesses.
@@ -25,10 +25,10 @@ type distances struct {
 }
 
 // newDistances is the costs on p's machine; nil where all remote nodes are equally far.
-func newDistances(p *profile.Profile) *distances {
+func newDistances(p *profile.Profile, opt Options) *distances {
 	t := &p.Run.Topology
 	n := len(t.Nodes)
-	w := &distances{far: beyondLocal(p), scratch: make([]uint64, n)}
+	w := &distances{far: beyondLocal(p, opt), scratch: make([]uint64, n)}
 	least := ^uint64(0)
 	for from := range n {
 		for to := range n {
@@ -53,10 +53,10 @@ const local = 10
 // beyondLocal is what an access costs beyond a local one, in tenths of that, by
 // [from*n+to]: at least one to another node, or accesses to a node that is nearly as
 // near as the own would be free.
-func beyondLocal(p *profile.Profile) []uint64 {
+func beyondLocal(p *profile.Profile, opt Options) []uint64 {
 	n := len(p.Run.Topology.Nodes)
 	out := make([]uint64, n*n)
-	ratios := latency.Ratios(p)
+	ratios, _ := prices(p, opt)
 	for i := range out {
 		from, to := topo.NodeID(i/n), topo.NodeID(i%n)
 		far := p.Run.Topology.Distance(from, to) - p.Run.Topology.Distance(from, from)
@@ -70,13 +70,23 @@ func beyondLocal(p *profile.Profile) []uint64 {
 	return out
 }
 
-// weighing says by what nodes are told apart, where the profile has latencies.
-func weighing(p *profile.Profile) []string {
-	if len(p.Latencies) == 0 {
-		return nil
+// prices is how many times as long a load from another node's memory takes as one from
+// the own, by [from*n+to], and where that is from; nil is not known.
+func prices(p *profile.Profile, opt Options) (ratios []float64, from string) {
+	if ratios := latency.Ratios(p); ratios != nil {
+		return ratios, "that the profile has measured"
 	}
-	ratios := latency.Ratios(p)
-	if ratios == nil {
+	return opt.Ratios, "of --latency"
+}
+
+// weighing says by what nodes are told apart, where there are latencies.
+func weighing(p *profile.Profile, opt Options) []string {
+	ratios, from := prices(p, opt)
+	switch {
+	case ratios != nil:
+	case len(p.Latencies) == 0:
+		return nil
+	default:
 		return []string{fmt.Sprintf("nodes are weighed by the distances that the firmware gives (SLIT): not every pair of nodes has %d samples of loads from memory, to weigh them by latency", latency.Enough)}
 	}
 	n := len(p.Run.Topology.Nodes)
@@ -90,7 +100,7 @@ func weighing(p *profile.Profile) []string {
 	if far := fmt.Sprintf("%.1f", most); far != times {
 		times += " to " + far
 	}
-	return []string{fmt.Sprintf("nodes are weighed by the latencies that the profile has measured: loads from other nodes' memory take %s times as long as from the own", times)}
+	return []string{fmt.Sprintf("nodes are weighed by the latencies %s: loads from other nodes' memory take %s times as long as from the own", from, times)}
 }
 
 // near is count accesses from a node less what they cost from a home.

@@ -74,6 +74,33 @@ func TestDistances(t *testing.T) {
 	}
 }
 
+// TestRatios: what is known of the machine weighs nodes where the profile has measured
+// nothing, and only there.
+func TestRatios(t *testing.T) {
+	opt := DefaultOptions()
+	for i := range 4 {
+		for j := range 4 {
+			opt.Ratios = append(opt.Ratios, []float64{1, 1.5, 3, 1.5}[(j-i+4)%4])
+		}
+	}
+	draw := func() *profile.Profile {
+		return equal(profiletest.Draw(4, 1, picture("u heap", "64 x 2!1 90 105 0 100")))
+	}
+	for _, c := range []struct {
+		p    *profile.Profile
+		note string
+	}{
+		{draw(), "weighed by the latencies of --latency: loads from other nodes' memory take 1.5 to 3.0 times"},
+		{measured(draw(), 99), "of --latency: loads from other nodes' memory take 1.5 to 3.0 times"},
+		{measured(draw(), 100), "that the profile has measured: loads from other nodes' memory take 1.6 to 2.2 times"},
+	} {
+		r := build(t, c.p, opt)
+		if got, notes := placement(r.Plan), strings.Join(r.Plan.Notes, "\n"); got != "u bind 0" || !strings.Contains(notes, c.note) {
+			t.Errorf("%q, notes %q, want %q", got, notes, c.note)
+		}
+	}
+}
+
 // TestNearlyLocal: memory that is hardly farther than the own is not free.
 func TestNearlyLocal(t *testing.T) {
 	p := measured(profiletest.Draw(4, 1, picture("u heap", "1 x 0!1 1 1 1 1")), 100)
@@ -82,7 +109,7 @@ func TestNearlyLocal(t *testing.T) {
 			l.Cycles = 206 * l.Samples
 		}
 	}
-	d := newDistances(p)
+	d := newDistances(p, DefaultOptions())
 	for from := range 4 {
 		for to := range 4 {
 			if far := d.far[from*4+to]; (far == 0) != (from == to) {

@@ -40,7 +40,7 @@ func (d *demand) warnings(r *Result) []string {
 
 // notes say what the plan does not do, and why.
 func (d *demand) notes(r *Result, groups []group, drop dropped) []string {
-	notes := append(weighing(d.p), d.uncertainty(r)...)
+	notes := append(weighing(d.p, d.opt), d.uncertainty(r)...)
 	right, small := 0, 0
 	var smallSaves uint64
 	for i := range r.Decisions {

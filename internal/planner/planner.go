@@ -114,6 +114,10 @@ type Options struct {
 	// Again is profiles of further runs of the same program on the same machine.
 	// What they do not repeat is chance, see classify.FindChance.
 	Again []Further
+	// Ratios is how many times as long a load from a node's memory takes as one from the
+	// own, by [node of the CPU*nodes+node of the memory], for a profile that has measured
+	// no latencies; nil is not known.
+	Ratios []float64
 	// NoSchedules leaves all loops as OpenMP makes them.
 	NoSchedules bool
 	// MinSchedule is how many points of all DRAM accesses the schedules of a plan

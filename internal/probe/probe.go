@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -221,6 +222,47 @@ func withMemory(m topo.Topology) (out []topo.Node) {
 		}
 	}
 	return out
+}
+
+// ReadFile reads what WriteJSON wrote.
+func ReadFile(name string) (*Table, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{}
+	if err := json.Unmarshal(text, t); err != nil || len(t.Pairs) == 0 {
+		return nil, fmt.Errorf("%s: not what numaopt doctor --latency --json prints", name)
+	}
+	return t, nil
+}
+
+// Ratios is how many times the least latency of a node's CPUs a load from each node's
+// memory takes, by [from*nodes+to] of m. The error is a pair without a latency.
+func (t *Table) Ratios(m topo.Topology) ([]float64, error) {
+	n := len(m.Nodes)
+	ns, least := make([]float64, n*n), make([]float64, n)
+	for _, p := range t.Pairs {
+		from, to := m.ByOS(p.From), m.ByOS(p.To)
+		if from == topo.Unknown || to == topo.Unknown || p.NS <= 0 {
+			continue
+		}
+		ns[int(from)*n+int(to)] = p.NS
+		if least[from] == 0 || p.NS < least[from] {
+			least[from] = p.NS
+		}
+	}
+	for _, from := range withCPUs(m) {
+		for _, to := range withMemory(m) {
+			i := int(m.ByOS(from.OS))
+			at := &ns[i*n+int(m.ByOS(to.OS))]
+			if *at == 0 {
+				return nil, fmt.Errorf("no latency of node %d to memory of node %d", from.OS, to.OS)
+			}
+			*at /= least[i]
+		}
+	}
+	return ns, nil
 }
 
 // WriteJSON writes the table for machines.

@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -182,4 +183,36 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/table.txt", out.Bytes())
+}
+
+// TestRatios: by the machine's own numbers, from a file.
+func TestRatios(t *testing.T) {
+	m := topo.Topology{Nodes: []topo.Node{{OS: 0, CPUs: []int{0}}, {OS: 4, CPUs: []int{1}}, {OS: 7}}}
+	table := &Table{Pairs: []Pair{{From: 0, To: 0, NS: 100}, {From: 0, To: 4, NS: 150}, {From: 0, To: 7, NS: 300}, {From: 4, To: 0, NS: 160}, {From: 4, To: 4, NS: 80}, {From: 4, To: 7, NS: 240}, {From: 9, To: 9, NS: 1}}}
+	name := filepath.Join(t.TempDir(), "latency.json")
+	var text bytes.Buffer
+	if err := table.WriteJSON(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, text.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	read, err := ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := read.Ratios(m)
+	if d := cmp.Diff([]float64{1, 1.5, 3, 2, 1, 3, 0, 0, 0}, got); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	read.Pairs[3].NS = 0
+	if _, err := read.Ratios(m); err == nil || err.Error() != "no latency of node 4 to memory of node 0" {
+		t.Error(err)
+	}
+	if err := os.WriteFile(name, []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFile(name); err == nil || !strings.Contains(err.Error(), "not what numaopt doctor --latency --json prints") {
+		t.Error(err)
+	}
 }
