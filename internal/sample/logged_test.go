@@ -130,19 +130,13 @@ func TestLifetimes(t *testing.T) {
 func slowly(objects []eventlog.Object, page, time uint64) int32 {
 	best, next := int32(0), int32(0)
 	for i := range objects[1:] {
-		i++
-		o := &objects[i]
-		first, end := o.Addr/4096, (o.Addr+o.Bytes+4095)/4096
-		covered := func(p uint64) uint64 { return min(o.Addr+o.Bytes, (p+1)*4096) - max(o.Addr, p*4096) }
+		o, n := &objects[i+1], int32(i+1)
 		switch {
-		case page < first || page >= end || covered(page) < 2048:
-		case covered(page) > 2048 || o.Addr < page*4096: // of two that cover half each, the lower
-			if o.From <= time && time < o.To && (best == 0 || o.From >= objects[best].From) {
-				best = int32(i)
-			}
-			if o.From > time && o.From-time < soon && next == 0 {
-				next = int32(i)
-			}
+		case o.Addr/4096 > page || (o.Addr+o.Bytes-1)/4096 < page:
+		case o.From > time && o.From-time < soon && next == 0:
+			next = n
+		case o.From <= time && time < o.To && (best == 0 || cover(o, page) >= cover(&objects[best], page)):
+			best = n
 		}
 	}
 	if best == 0 {
