@@ -1,8 +1,11 @@
 package sample
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
+	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/eventlog"
@@ -34,10 +37,21 @@ func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
 		r.stats.LogLost += l.Lost
 		out[pid] = h
 	}
-	for _, h := range out {
-		h.Inherit(out[uint32(h.Parent)])
-	}
+	inherit(out)
 	return out, nil
+}
+
+// inherit gives forked processes what their parents had, the elder ones first: a parent
+// has its own parent's by then.
+func inherit(logs map[uint32]*eventlog.History) {
+	pids := slices.Collect(maps.Keys(logs))
+	slices.SortFunc(pids, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(logs[a].Forked, logs[b].Forked), cmp.Compare(a, b))
+	})
+	for _, pid := range pids {
+		h := logs[pid]
+		h.Inherit(logs[uint32(h.Parent)])
+	}
 }
 
 // codeAt is the code at an address of the process.

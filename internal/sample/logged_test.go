@@ -150,3 +150,23 @@ func slowly(objects []eventlog.Object, page, time uint64) int32 {
 	}
 	return best
 }
+
+// TestInherit: a grandchild has what its grandparent had, in whatever order the logs are met.
+func TestInherit(t *testing.T) {
+	for range 20 {
+		logs := map[uint32]*eventlog.History{}
+		for pid := uint32(1); pid < 20; pid++ {
+			h := &eventlog.History{Objects: make([]eventlog.Object, 1), Parent: int(pid - 1), Forked: uint64(pid-1) * 100}
+			if pid == 1 {
+				h.Objects = append(h.Objects, eventlog.Object{Object: arena.Object{Addr: heapA, Bytes: 4096, Kind: 1}, From: 5, To: eventlog.Always})
+			}
+			logs[pid] = h
+		}
+		inherit(logs)
+		for pid, h := range logs {
+			if len(h.Objects) != 2 {
+				t.Fatalf("process %d has %d objects, want its ancestor's one", pid, len(h.Objects)-1)
+			}
+		}
+	}
+}
