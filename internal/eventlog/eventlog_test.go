@@ -130,7 +130,7 @@ func TestExec(t *testing.T) {
 
 // TestFork: a child goes on with its parent's objects.
 func TestFork(t *testing.T) {
-	p := &et.Writer{}
+	p := &et.Writer{Small: []et.Vote{{Page: 7, Site: 1}, {Page: 8, Site: 1}}}
 	p.Hello(100, 1)
 	p.Site(100, 2, 1, 0xa)
 	p.Alloc(100, 10, 0x10000, 4096, 1, 0, 0, 1)
@@ -138,7 +138,7 @@ func TestFork(t *testing.T) {
 	p.Alloc(100, 12, 0x30000, 4096, 1, 0, 2, 1)
 	p.Free(100, 15, 0x20000)
 	p.Alloc(100, 90, 0x40000, 4096, 1, 0, 3, 1)
-	c := &et.Writer{}
+	c := &et.Writer{Small: []et.Vote{{Page: 8, Site: 2}}}
 	c.Op(200, 50, 21, [5]uint64{100})
 	c.Free(200, 60, 0x30000)
 	c.Alloc(200, 70, 0x30000, 8192, 1, 0, 3, 1)
@@ -151,6 +151,9 @@ func TestFork(t *testing.T) {
 	}
 	if d := cmp.Diff([]life{{0x10000, 10, Always}, {0x30000, 12, 60}, {0x30000, 70, Always}}, got, cmp.AllowUnexported(life{})); d != "" {
 		t.Errorf("objects of the child (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]arena.SmallVote{{Page: 8, Site: 2}, {Page: 7, Site: 1}}, child.Small); d != "" {
+		t.Errorf("small allocations of the child (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([][]uint64{nil, {0xa}}, child.Sites); d != "" {
 		t.Errorf("sites of the child (-want +got):\n%s", d)

@@ -163,6 +163,21 @@ func (h *History) Inherit(parent *History) {
 		h.Objects = append(h.Objects, o)
 	}
 	h.Objects = append(h.Objects, mine...)
+	h.inheritSmall(parent)
+}
+
+// inheritSmall takes the parent's pages of small allocations that the child has no own
+// vote of. The parent's later ones are among them: votes have no time.
+func (h *History) inheritSmall(parent *History) {
+	mine := make(map[uint64]bool, len(h.Small))
+	for _, v := range h.Small {
+		mine[v.Page] = true
+	}
+	for _, v := range parent.Small {
+		if !mine[v.Page] {
+			h.Small = append(h.Small, v)
+		}
+	}
 }
 
 // At is the loop that the thread was in at a time, 0 for none. *near is where the
