@@ -94,19 +94,21 @@ func (s *space) rankOf(pid int, tid uint32) (rank int, pinned, known bool) {
 	return 0, false, false
 }
 
-// homeKey is a page of an object in one number.
-func homeKey(object int32, page uint64) uint64 { return uint64(object)<<45 | page&(1<<45-1) }
+// homeKey is a page of an object.
+type homeKey struct {
+	page   uint64
+	object int32
+}
 
-// asked is the nodes that the kernel named for pages, by homeKey: its last word on
-// each.
-func (s *space) asked() map[uint64]int8 {
-	out := map[uint64]int8{}
+// asked is the nodes that the kernel named for pages: its last word on each.
+func (s *space) asked() map[homeKey]int8 {
+	out := map[homeKey]int8{}
 	if s.log == nil {
 		return out
 	}
 	s.log.EachHome(func(time, page uint64, node int) {
 		object, _ := s.heap.at(page, time)
-		out[homeKey(object, page)] = int8(node)
+		out[homeKey{page, object}] = int8(node)
 	})
 	return out
 }

@@ -22,7 +22,7 @@ type Table struct {
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
 	near     [256]threadNumber // of numbers, the latest
-	asked    map[uint64]int8   // homes that the runtime asked the kernel for, by homeKey
+	asked    map[homeKey]int8  // homes that the runtime asked the kernel for
 	accesses uint64
 
 	latencies []latencyCell
@@ -213,7 +213,7 @@ func (t *Table) home(p *page, votes []uint32) int {
 		}
 	}
 	asked := -1
-	if n, ok := t.asked[homeKey(p.object, p.number)]; ok && int(n) < nodes {
+	if n, ok := t.asked[homeKey{p.number, p.object}]; ok && int(n) < nodes {
 		asked = int(n)
 	}
 	home := -1
