@@ -113,6 +113,27 @@ func TestLoops(t *testing.T) {
 	}
 }
 
+// TestPinned: threads are pinned by others whose records come first in the file, a rank
+// has several threads by turns, and who pins is said once.
+func TestPinned(t *testing.T) {
+	w := &et.Writer{}
+	w.Hello(100, 1)
+	w.Op(100, 10, 15, [5]uint64{}, []byte("sched_setaffinity\x00")...)
+	w.Op(100, 30, 16, [5]uint64{1, 2, 0, 1}) // rank 1, by then thread 102
+	w.Op(100, 30, 16, [5]uint64{2, 2, 0, 1}) // never begun
+	w.Thread(101, 5, 1, -1, 0, 0, 0)
+	w.Op(101, 10, 15, [5]uint64{}, []byte("sched_setaffinity\x00")...)
+	w.Thread(102, 20, 1, -1, 0, 0, 0)
+	w.Thread(103, 40, 1, -1, 0, 0, 0)
+	h := history(t, w)
+	if h.Thread(101).Pinned || !h.Thread(102).Pinned || h.Thread(103).Pinned {
+		t.Errorf("pinned: %v %v %v, want the second only", h.Thread(101).Pinned, h.Thread(102).Pinned, h.Thread(103).Pinned)
+	}
+	if d := cmp.Diff([]arena.Note{{Kind: arena.NotePinned, Text: "sched_setaffinity"}}, h.Notes); d != "" {
+		t.Errorf("notes (-want +got):\n%s", d)
+	}
+}
+
 // TestExec takes the latest program of a process only.
 func TestExec(t *testing.T) {
 	w := &et.Writer{}

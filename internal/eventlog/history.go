@@ -73,7 +73,7 @@ type bind struct{ time, lo, hi uint64 }
 // Read works the log out. The log may be closed after it.
 func (l *Log) Read() (*History, error) {
 	h := &History{Path: l.path, Objects: make([]Object, 1), Sites: make([][]uint64, 1), Starts: make([]uint64, 1), Loops: make([]Loop, 1), threads: map[uint32]*Thread{}}
-	b := &builder{h: h, loops: map[[2]uint64]int32{}, starts: map[uint64]int{}}
+	b := &builder{h: h, loops: map[[2]uint64]int32{}, starts: map[uint64]int{}, pinned: map[string]bool{}}
 	if err := l.all(b.add); err != nil {
 		return nil, err
 	}
@@ -82,6 +82,7 @@ func (l *Log) Read() (*History, error) {
 		return nil, err
 	}
 	b.objects()
+	b.settleRanks()
 	slices.SortStableFunc(h.homes, func(x, y homes) int { return cmp.Compare(x.time, y.time) })
 	for i := range h.Loops {
 		h.Loops[i].settle()
