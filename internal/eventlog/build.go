@@ -51,7 +51,9 @@ func (b *builder) add(tid uint32, r *record) {
 	case opTracker:
 		h.Tracker = [2]uint64{a[0], a[1]}
 	case opForked:
-		h.Parent, h.Forked = int(a[0]), r.time
+		if h.Parent, h.Forked = int(a[0]), a[1]; h.Forked == 0 {
+			h.Forked = r.time
+		}
 	case opThreadStart:
 		b.start(tid, r)
 	case opThreadEnd:

@@ -149,6 +149,18 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// TestPIDAgain: a forked child with the number of an ended process is not that one.
+func TestPIDAgain(t *testing.T) {
+	w := &et.Writer{}
+	w.Hello(100, 1)
+	w.Alloc(100, 2, 0x10000, 4096, 1, 0, 0, 1)
+	w.Forked(100, 1000, 50, 0)
+	w.Alloc(100, 1001, 0x20000, 4096, 1, 0, 0, 1)
+	if h := history(t, w); len(h.Objects) != 2 || h.Objects[1].From != 1001 || h.Parent != 50 {
+		t.Errorf("%d objects of a child of %d, want the child's one", len(h.Objects)-1, h.Parent)
+	}
+}
+
 // TestFork: a child goes on with its parent's objects.
 func TestFork(t *testing.T) {
 	p := &et.Writer{Small: []et.Vote{{Page: 7, Site: 1}, {Page: 8, Site: 1}}}
@@ -160,7 +172,7 @@ func TestFork(t *testing.T) {
 	p.Free(100, 15, 0x20000)
 	p.Alloc(100, 90, 0x40000, 4096, 1, 0, 3, 1)
 	c := &et.Writer{Small: []et.Vote{{Page: 8, Site: 2}}}
-	c.Op(200, 50, 21, [5]uint64{100})
+	c.Forked(200, 55, 100, 50)
 	c.Free(200, 60, 0x30000)
 	c.Alloc(200, 70, 0x30000, 8192, 1, 0, 3, 1)
 	parent, child := history(t, p), history(t, c)
