@@ -170,6 +170,8 @@ func TestFork(t *testing.T) {
 	p.Alloc(100, 11, 0x20000, 4096, 1, 0, 1, 1)
 	p.Alloc(100, 12, 0x30000, 4096, 1, 0, 2, 1)
 	p.Free(100, 15, 0x20000)
+	p.Op(100, 20, 12, [5]uint64{0x10000, 4096, 0x10002, 1})
+	p.Op(100, 80, 12, [5]uint64{0x30000, 4096, 0x10002, 1})
 	p.Alloc(100, 90, 0x40000, 4096, 1, 0, 3, 1)
 	c := &et.Writer{Small: []et.Vote{{Page: 8, Site: 2}}}
 	c.Forked(200, 55, 100, 50)
@@ -177,6 +179,9 @@ func TestFork(t *testing.T) {
 	c.Alloc(200, 70, 0x30000, 8192, 1, 0, 3, 1)
 	parent, child := history(t, p), history(t, c)
 	child.Inherit(parent)
+	if !child.Placed(0x10, 0, Always) || child.Placed(0x30, 0, Always) {
+		t.Error("what the parent placed before the fork, and no more, is placed in the child")
+	}
 	type life struct{ addr, from, to uint64 }
 	var got []life
 	for _, o := range child.Objects[1:] {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"numaopt/internal/arena"
 )
@@ -27,7 +28,10 @@ type History struct {
 	threads map[uint32]*Thread
 	homes   []homes
 	binds   []bind
-	ended   map[uint64]uint64 // when what began at an address before the log ended
+	bound   sync.Once
+	// bindings is binds, to be searched
+	bindings *bindings
+	ended    map[uint64]uint64 // when what began at an address before the log ended
 }
 
 // Object is an allocation, a mapping or a stack, and when it was there: From <= t < To.
@@ -67,8 +71,6 @@ type homes struct {
 	time, first uint64 // first: page number
 	nodes       []byte
 }
-
-type bind struct{ time, lo, hi uint64 }
 
 // Read works the log out. The log may be closed after it.
 func (l *Log) Read() (*History, error) {
@@ -114,9 +116,8 @@ func (h *History) Places() bool { return len(h.binds) > 0 }
 // Placed reports whether the program itself chose where the page of this number is,
 // from one time to before another.
 func (h *History) Placed(page, from, to uint64) bool {
-	return slices.ContainsFunc(h.binds, func(b bind) bool {
-		return b.time >= from && b.time < to && page >= b.lo && page < b.hi
-	})
+	h.bound.Do(func() { h.bindings = newBindings(h.binds) })
+	return h.bindings.any(page, from, to)
 }
 
 // Ranks is one more than the highest rank.
@@ -150,6 +151,11 @@ func (h *History) Inherit(parent *History) {
 				h.Loops[i].Dynamic = h.Loops[i].Dynamic || l.Dynamic
 				h.Loops[i].DynamicLoops = h.Loops[i].DynamicLoops || l.DynamicLoops
 			}
+		}
+	}
+	for _, b := range parent.binds {
+		if b.time <= h.Forked {
+			h.binds = append(h.binds, b)
 		}
 	}
 	mine := h.Objects[1:]
