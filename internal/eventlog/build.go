@@ -58,6 +58,9 @@ func (b *builder) add(tid uint32, r *record) {
 		b.start(tid, r)
 	case opThreadEnd:
 		b.thread(tid).enter(r.time, 0)
+		b.prefer(tid, r.time, false)
+	case opPrefer:
+		b.prefer(tid, r.time, a[0] != 0)
 	case opThreadMoved:
 		b.ranks = append(b.ranks, rankEvent{time: r.time, rank: int(a[0]), pinned: a[3] != 0})
 	case opRegion:
@@ -131,6 +134,14 @@ func (b *builder) startOf(fn uint64) int {
 	b.starts[fn] = len(b.h.Starts)
 	b.h.Starts = append(b.h.Starts, fn)
 	return b.starts[fn]
+}
+
+// prefer notes whether the thread has a memory policy from then on.
+func (b *builder) prefer(tid uint32, time uint64, own bool) {
+	if t := b.thread(tid); own || len(t.policies) > 0 {
+		t.policies = append(t.policies, policy{time, own})
+		b.h.prefers = true
+	}
 }
 
 // pin notes who binds threads: once, though every thread says it.

@@ -28,6 +28,7 @@ type History struct {
 	threads map[uint32]*Thread
 	homes   []homes
 	binds   []bind
+	prefers bool // some thread had a memory policy
 	bound   sync.Once
 	// bindings is binds, to be searched
 	bindings *bindings
@@ -59,12 +60,20 @@ type Thread struct {
 	Start  int // index in Starts
 	Pinned bool
 
+	policies []policy // by time
+
 	times []uint64 // when the loop that it is in changed, ascending
 	loops []int32  // to which
 	// while the log is read:
 	region uint64
 	loop   int32
 	row    int32
+}
+
+// policy is whether a thread has a memory policy of its own from a time on.
+type policy struct {
+	time uint64
+	own  bool
 }
 
 type homes struct {
@@ -111,7 +120,22 @@ func (h *History) EachHome(do func(time, page uint64, node int)) {
 }
 
 // Places reports whether the program itself chooses where memory is.
-func (h *History) Places() bool { return len(h.binds) > 0 }
+func (h *History) Places() bool { return len(h.binds) > 0 || h.prefers }
+
+// Prefers reports whether a thread had a memory policy of its own (set_mempolicy,
+// numactl) at any time from one to before another.
+func (h *History) Prefers(tid uint32, from, to uint64) bool {
+	t := h.threads[tid]
+	if t == nil {
+		return false
+	}
+	for i, p := range t.policies {
+		if p.own && p.time < to && (i+1 == len(t.policies) || t.policies[i+1].time > from) {
+			return true
+		}
+	}
+	return false
+}
 
 // Placed reports whether the program itself chose where the page of this number is,
 // from one time to before another.
@@ -220,6 +244,7 @@ func (t *Thread) search(time uint64, i int) int {
 // order puts changes in the order of time: pieces of a system id that was used again
 // may lie in any.
 func (t *Thread) order() {
+	slices.SortStableFunc(t.policies, func(a, b policy) int { return cmp.Compare(a.time, b.time) })
 	if slices.IsSorted(t.times) {
 		return
 	}

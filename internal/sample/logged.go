@@ -113,14 +113,33 @@ func (s *space) asked() map[homeKey]int8 {
 	return out
 }
 
-// placed reports whether the program itself chose the home of a page.
-func (s *space) placed(p *page) bool {
-	if s.log == nil || !s.log.Places() {
+// placed reports whether the program itself chose the home of a page: by its place, or
+// because a thread with a memory policy touched it first. Who that was is only known of
+// page faults. Else it is taken to be so where most samples are of threads that had a
+// policy while the object was there: a thread that has one only for a part of that time
+// may have touched the page outside of it.
+func (t *Table) placed(p *page) bool {
+	log := t.space.log
+	if log == nil || !log.Places() {
 		return false
 	}
-	if p.object > 0 && int(p.object) < len(s.log.Objects) {
-		o := &s.log.Objects[p.object]
-		return s.log.Placed(p.number, o.From, o.To)
+	from, to := uint64(0), uint64(eventlog.Always)
+	if p.object > 0 && int(p.object) < len(log.Objects) {
+		from, to = log.Objects[p.object].From, log.Objects[p.object].To
 	}
-	return s.log.Placed(p.number, 0, eventlog.Always)
+	if log.Placed(p.number, from, to) {
+		return true
+	}
+	if f := p.fault; f != nil {
+		return log.Prefers(f.tid, f.time, f.time+1)
+	}
+	own, all := uint64(0), uint64(0)
+	for i := p.first; i < p.last; i++ {
+		c := &t.cells[i]
+		all += uint64(c.samples)
+		if log.Prefers(c.tid, from, to) {
+			own += uint64(c.samples)
+		}
+	}
+	return 2*own > all
 }

@@ -301,7 +301,7 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	for i := range t.pages {
 		s := &t.pages[i]
 		p := arena.Page{Number: s.number, Object: int(s.object), Home: s.home, Thread: -1, Module: -1}
-		p.Placed = t.space.placed(s)
+		p.Placed = t.placed(s)
 		if f := s.fault; f != nil {
 			p.Thread, p.Region = t.numberOf(f.tid, f.cpu), f.region
 			_, loop := f.region.Loop()
