@@ -58,12 +58,11 @@ static void ask_range(uintptr_t lo, uintptr_t hi) {
     }
 }
 
-/* What a forked child inherited is the parent's to tell. */
 static void ask_live(const struct nmo_live *live) {
-    if (live->generation == nmo_generation)
-        ask_range(live->addr, live->addr + live->bytes);
+    ask_range(live->addr, live->addr + live->bytes);
 }
 
+/* What a forked child inherited is the parent's to tell. */
 static void ask_module(const struct nmo_loaded *in) {
     for (int i = 0; i < in->nwritable && nmo_generation == 1; i++)
         ask_range(in->writable[i].lo, in->writable[i].hi);
