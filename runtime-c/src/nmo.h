@@ -500,7 +500,7 @@ static inline bool nmo_heard(void) { /* does anybody listen? */
 
 /* ---- homes.c: where pages are, for the log --------------------------------------------------- */
 
-void nmo_homes_all(void);                           /* of all objects and globals */
+void nmo_homes_last(void);                          /* of all objects and globals, as the program ends */
 void nmo_homes_gone(uintptr_t addr, size_t bytes);  /* an object, or part of one, is about to go */
 void nmo_homes_between(void);                       /* all of them, if it is time; by rank 0 only */
 
