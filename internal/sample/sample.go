@@ -161,6 +161,7 @@ func (r *reader) side() error {
 	r.spaces, r.names, r.born = map[uint32]*space{}, map[uint32]string{}, map[thread]uint64{}
 	mapped := map[uint32][]*perfdata.Mmap{}
 	children := map[uint32]uint32{}
+	var records, samples uint64 // lost
 	if err := r.f.Side(func(s perfdata.Side) error {
 		switch s := s.(type) {
 		case *perfdata.Mmap:
@@ -178,20 +179,25 @@ func (r *reader) side() error {
 				children[s.PID] = s.Parent
 			}
 		case *perfdata.Lost:
-			r.stats.Lost += s.Count
+			if s.Samples {
+				samples += s.Count
+			} else {
+				records += s.Count
+			}
 		case *perfdata.Throttle:
 			if s.On {
 				r.stats.Throttled++
 			}
 		case *perfdata.Aux:
 			if s.Truncated {
-				r.stats.Lost++
+				records++
 			}
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
+	r.stats.Lost = max(records, samples) // perf from 6.1 on tells of the same losses twice
 	r.kept = descend(r.opt.Parent, children)
 	for pid := range children {
 		r.names[pid] = r.named(pid, children)

@@ -319,6 +319,22 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestLost: what the kernel says of a full buffer and what it says of an event's samples
+// are the same losses, and the larger count is the one that misses none.
+func TestLost(t *testing.T) {
+	w := recording()
+	w.Add(pt.Variable{}, at(100, 0, 10, heapA, localRAM, 200))
+	lose := func(kind uint32, body ...uint64) {
+		w.Record(kind, 0, w.Trailer(w.U64(nil, body...), 100, 100, 20), nil)
+	}
+	lose(2, 1, 300) // PERF_RECORD_LOST: id, lost
+	lose(2, 1, 40)
+	lose(13, 335) // PERF_RECORD_LOST_SAMPLES
+	if _, stats := read(t, w, Options{}); stats.Lost != 340 {
+		t.Errorf("%d lost, want 340", stats.Lost)
+	}
+}
+
 // TestParent keeps only the processes that descend from one, whatever others have.
 func TestParent(t *testing.T) {
 	w := &pt.Writer{Events: events(kind)}
