@@ -261,7 +261,7 @@ func saySampled(std *stdio, file string, p *profile.Profile, t *sample.Table, st
 	for _, w := range p.Warnings {
 		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
 	}
-	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %s pages by %d threads of %s\n", file, thousands(stats.Used), thousands(pages(p)), ranks(p), t.Command)
+	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %s pages by %s of %s\n", file, thousands(stats.Used), thousands(pages(p)), plural(ranks(p), "thread", "threads"), t.Command)
 	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", file)
 }
 
