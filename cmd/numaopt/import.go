@@ -136,6 +136,9 @@ func recordedOn(f *perfdata.File, named string) (topo.Topology, error) {
 		}
 		t.Nodes = append(t.Nodes, topo.Node{OS: n.ID, CPUs: cpus, MemBytes: int64(n.Total) * 1024})
 	}
+	if len(t.Nodes) == 0 && f.Cut {
+		return t, usagef("%s is cut short: perf did not come to its end, where it writes what machine it was recorded on; to import what is there, name the machine with --topology", f.Path)
+	}
 	if len(t.Nodes) == 0 {
 		return t, usagef("%s does not say what machine it was recorded on: name it with --topology", f.Path)
 	}

@@ -275,7 +275,7 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 		for i := range p.Rows {
 			accesses += p.Rows[i].Count
 		}
-		fmt.Fprintf(std.err, "numaopt: %s: %s accesses to %d pages by %d threads in %.1f s\n", file, thousands(accesses), len(p.Pages), ranks(p), raw.Elapsed.Seconds())
+		fmt.Fprintf(std.err, "numaopt: %s: %s accesses to %d pages by %s in %.1f s\n", file, thousands(accesses), len(p.Pages), plural(ranks(p), "thread", "threads"), raw.Elapsed.Seconds())
 	})
 }
 

@@ -250,7 +250,7 @@ func sampledProfile(opt profileOptions, run profile.Run, r *record.Recording, lo
 
 // saySampled tells what a profile of samples holds.
 func saySampled(std *stdio, file string, p *profile.Profile, t *sample.Table, stats *sample.Stats) {
-	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %s pages by %d threads of %s\n", file, thousands(stats.Used), thousands(pages(p)), ranks(p), t.Command)
+	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %s pages by %s of %s\n", file, thousands(stats.Used), thousands(pages(p)), plural(ranks(p), "thread", "threads"), t.Command)
 }
 
 // pages is how many pages a profile has, each once on whatever homes it was.

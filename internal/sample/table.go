@@ -2,6 +2,7 @@ package sample
 
 import (
 	"cmp"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,7 +14,7 @@ import (
 // Table is what was sampled of one process, in the terms of an arena.
 type Table struct {
 	PID     int
-	Command string // the name of its main thread
+	Command string // the name of its main thread; "process 7" where that is not known
 
 	r        *reader
 	space    *space
@@ -65,6 +66,9 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t := &Table{PID: int(pid), Command: r.names[pid], r: r, space: r.spaces[pid], numbers: map[threadCPU]int{}}
 	if t.space == nil {
 		t.space = newSpace(nil, nil)
+	}
+	if t.Command == "" {
+		t.Command = fmt.Sprint("process ", pid)
 	}
 	settled := r.places.settle(pid)
 	parts := make([][]cell, len(workers))
