@@ -91,7 +91,7 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	if err := profile.WriteFile(opt.out, p); err != nil {
 		return fmt.Errorf("the profile cannot be written: %w", err)
 	}
-	saySampled(std, opt.out, p, t, stats)
+	sayProfile(std, opt.out, p, func() { saySampled(std, opt.out, p, t, stats) })
 	return nil
 }
 
@@ -135,6 +135,9 @@ func recordedOn(f *perfdata.File, named string) (topo.Topology, error) {
 			return t, fmt.Errorf("%s: its header has the CPUs of node %d as %q: %w; name the machine with --topology", f.Path, n.ID, n.CPUs, err)
 		}
 		t.Nodes = append(t.Nodes, topo.Node{OS: n.ID, CPUs: cpus, MemBytes: int64(n.Total) * 1024})
+	}
+	if len(t.Nodes) == 0 && f.Cut {
+		return t, usagef("%s is cut short: perf did not come to its end, where it writes what machine it was recorded on; to import what is there, name the machine with --topology", f.Path)
 	}
 	if len(t.Nodes) == 0 {
 		return t, usagef("%s does not say what machine it was recorded on: name it with --topology", f.Path)

@@ -22,7 +22,6 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,38 +57,47 @@ func Open(path string) (*perfdata.File, []string, error) {
 
 // Read reads samples; path is for messages.
 func Read(path string, from io.Reader) (*perfdata.File, []string, error) {
-	in := csv.NewReader(bufio.NewReaderSize(from, 1<<20))
-	in.FieldsPerRecord, in.LazyQuotes, in.ReuseRecord = -1, true, true
-	head, err := in.Read()
-	if err != nil {
-		return nil, nil, fmt.Errorf("its first line: %w", err)
+	in := bufio.NewScanner(from)
+	in.Buffer(make([]byte, 1<<16), longestLine)
+	if !in.Scan() {
+		return nil, nil, fmt.Errorf("its first line: %w", cmp.Or(in.Err(), io.EOF))
 	}
-	t, err := newTable(head)
+	t, err := newTable(fields(in.Text()))
 	if err != nil {
 		return nil, nil, err
 	}
-	for {
-		record, err := in.Read()
-		if err == io.EOF {
-			break
-		}
-		line, _ := in.FieldPos(0)
-		if syntax := (*csv.ParseError)(nil); errors.As(err, &syntax) {
-			t.leaveOut(syntax.Line, syntax.Err)
+	line := 2
+	for ; in.Scan(); line++ {
+		if in.Text() == "" {
 			continue
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := t.add(record); err != nil {
+		if err := t.add(fields(in.Text())); err != nil {
 			t.leaveOut(line, err)
 		}
+	}
+	if in.Err() != nil {
+		return nil, nil, fmt.Errorf("line %d: %w", line, in.Err())
 	}
 	if len(t.samples) == 0 {
 		return nil, nil, fmt.Errorf("no sample can be used%s", t.why(": "))
 	}
 	attr := perfdata.Attr{Period: 1, SampleType: perfdata.ListedFields}
 	return perfdata.Listed(path, attr, append(t.names(path), t.mappings()...), t.samples), t.notes(), nil
+}
+
+// longestLine is in bytes.
+const longestLine = 1 << 24
+
+// fields splits a line. A quote that no other ends reaches to the end of its line, not
+// into those that follow: Mitos writes each sample on one.
+func fields(line string) []string {
+	if !strings.Contains(line, `"`) {
+		return strings.Split(line, ",")
+	}
+	in := csv.NewReader(strings.NewReader(line))
+	in.LazyQuotes = true
+	list, _ := in.Read() // of what is left of a bad one something is missing
+	return list
 }
 
 // table gathers the lines.
@@ -126,11 +134,15 @@ func newTable(head []string) (*table, error) {
 	return t, nil
 }
 
+// latencyBits is of the longest latency in cycles, seconds: sums of what is longer, as
+// only damage is, would be of nothing.
+const latencyBits = 32
+
 // add takes the sample of one line.
 func (t *table) add(record []string) error {
 	s := perfdata.Sample{Mode: 2, Period: 1}
 	var err error
-	number := func(name string) uint64 {
+	number := func(name string, bits int) uint64 {
 		text, ok := t.field(record, name)
 		if !ok {
 			if _, there := t.column[name]; there && err == nil {
@@ -138,14 +150,14 @@ func (t *table) add(record []string) error {
 			}
 			return 0
 		}
-		n, e := strconv.ParseUint(text, 0, 64)
+		n, e := strconv.ParseUint(text, 0, bits)
 		if e != nil && err == nil {
 			err = fmt.Errorf("%s is %q", name, text)
 		}
 		return n
 	}
-	s.Addr, s.CPU, s.TID, s.Latency = number("addr"), uint32(number("cpu")), uint32(number("tid")), number("latency")
-	s.IP, s.Time, s.PID = number("ip"), number("time"), uint32(number("pid"))
+	s.Addr, s.CPU, s.TID, s.Latency = number("addr", 64), uint32(number("cpu", 32)), uint32(number("tid", 32)), number("latency", latencyBits)
+	s.IP, s.Time, s.PID = number("ip", 64), number("time", 64), uint32(number("pid", 32))
 	if _, there := t.column["pid"]; !there {
 		s.PID = 1
 	}

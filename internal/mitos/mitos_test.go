@@ -77,6 +77,28 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
+// TestBadNumbers: what is too large for what it is of is the fault of its line alone, and
+// so is a quote that nothing ends.
+func TestBadNumbers(t *testing.T) {
+	good := "a.c,12,mov,8,1,m_x,4096,1,0,0,0,10,11,500,8192,3,300,8450\n"
+	text := older
+	for _, c := range [][2]string{{"", ""}, {",3,300", ",4294967299,300"}, {",11,500", ",4294967307,500"}, {",10,11", ",4294967306,11"},
+		{",300,", ",18446744073709551615,"}, {"a.c", "\"a.c"}, {"a.c", "\"a.c, b\""}} {
+		text += strings.Replace(good, c[0], c[1], 1)
+	}
+	f, notes, err := Read("bad", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(samples(t, f)); n != 2 {
+		t.Errorf("%d samples, want 2", n)
+	}
+	want := `5 of 7 lines are left out: line 3: cpu is "4294967299"; line 4: tid is "4294967307"; line 5: pid is "4294967306"; line 6: latency is "18446744073709551615"; line 7: it has no addr`
+	if len(notes) != 2 || notes[1] != want {
+		t.Errorf("notes\n%q, want\n%q", notes, want)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", "first line"},

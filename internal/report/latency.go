@@ -138,7 +138,7 @@ type SharedLine struct {
 	Object  string     `json:"object"`
 	Offset  int64      `json:"offset"` // of its first byte in the object
 	Nodes   []int      `json:"nodes"`
-	Sharing string     `json:"sharing"` // "true", "false" or "?"
+	Sharing string     `json:"sharing"` // "true", "false" or "?", see classify
 	Loads   uint64     `json:"loads"`
 	Stores  uint64     `json:"stores"`
 	HITM    uint64     `json:"hitm"`
@@ -285,8 +285,8 @@ func cycles(c Pct) string {
 	return fmt.Sprintf("%.0f", float64(c))
 }
 
-// fewSamples is how many samples of the other nodes a line without HITM has that is
-// not worth a row: data that one node makes and another reads now and then.
+// fewSamples is how many samples of the other nodes a line has that is not worth a row:
+// data that one node makes and another reads now and then.
 const fewSamples = 3
 
 func (t *textWriter) lines(r *Report) {
@@ -294,7 +294,7 @@ func (t *textWriter) lines(r *Report) {
 	if s == nil {
 		return
 	}
-	worth := func(i int) bool { return s.Most[i].HITM > 0 || s.Most[i].other > fewSamples }
+	worth := func(i int) bool { return s.Most[i].other > fewSamples }
 	if !worth(0) && t.top > 0 {
 		return
 	}
@@ -307,9 +307,9 @@ func (t *textWriter) lines(r *Report) {
 	}
 	t.render(tab, 0)
 	if more := s.Lines - len(shown); more > 0 {
-		t.printf("  and %d more, with fewer samples of the other nodes; --top 0 prints up to %d\n", more, mostLines)
+		t.printf("  and at least %d more, with no more samples of other nodes each; --top 0 prints up to %d\n", more, mostLines)
 	}
-	t.wrapped("  ", "HITM: loads that found the line modified in another core's cache. Sharing is false where no node uses a byte that another writes: padding or another layout ends it. Counts are samples.")
+	t.wrapped("  ", "Lines come by the samples of other nodes than their main one. HITM: loads that found the line modified in another core's cache. Sharing is false where no node seems to use a byte that another writes (padding or another layout ends it), and ? where samples are too few to say so. Counts are samples, and about: a line's first store is not among them, and of an access only its first byte is known.")
 }
 
 // places is the code that uses the line, most samples first.

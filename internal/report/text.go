@@ -116,7 +116,7 @@ func origin(r *Report) string {
 	case run.Bind == "" || run.Bind == "none":
 		bind = "threads not bound"
 	}
-	s := fmt.Sprintf("%s: %s on %s (%d nodes, %d CPUs), %s, %s", strings.Join(run.Command, " "), source, run.Topology, run.Nodes, run.CPUs, bind, how)
+	s := fmt.Sprintf("%s: %s on %s (%s, %s), %s, %s", strings.Join(run.Command, " "), source, run.Topology, numbered(run.Nodes, "node"), numbered(run.CPUs, "CPU"), bind, how)
 	if run.Source == "emulate" {
 		s += fmt.Sprintf(", LLC %s a node", run.Cache.LLC)
 	}
@@ -124,6 +124,14 @@ func origin(r *Report) string {
 		s += ", plan " + run.Plan + " in force"
 	}
 	return s
+}
+
+// numbered is "1 node" or "2 nodes".
+func numbered(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // recorded says how samples were taken: what came of what was wished.

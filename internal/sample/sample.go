@@ -46,7 +46,7 @@ import (
 type Options struct {
 	Machine topo.Topology
 	PID     int  // 0: the process with the most samples
-	Parent  int  // not 0: only of processes that descend from this one
+	Program int  // not 0: only of this process, as of its first exec, and of those that descend from it
 	Kernel  bool // count accesses by the kernel, too
 	Workers int  // 0: as many as there are processors
 	Symbols *symbol.Table
@@ -71,6 +71,7 @@ type Stats struct {
 	Physical    bool   // some have a physical address
 	Faults      bool   // some are page faults
 	Others      string // the busiest of the other processes
+	Running     string // processes forked by the table's, or itself, that had not ended
 	Disagree    uint64 // pages where physical address, kernel and processor disagree on the node
 	Own         uint64 // made by numaopt's runtime
 	LogLost     uint64 // records that found no room in the runtime's log
@@ -135,8 +136,13 @@ type reader struct {
 	nodeOf []topo.NodeID // by CPU
 	roles  []role        // by event
 	born   map[thread]uint64
-	kept   func(pid uint32) bool // by Options.Parent
-	places *places
+	// parents is of the processes that were forked meanwhile; running, those of them
+	// that did not end meanwhile.
+	parents map[uint32]uint32
+	running map[uint32]bool
+	kept    func(pid uint32) bool // by Options.Program
+	began   uint64                // ns: when that became a program; 0 is always
+	places  *places
 	// homes is the nodes of blocks of 1<<blockShift bytes of physical memory, -1 for none
 	homes      []int16
 	blockShift int
@@ -159,8 +165,10 @@ type thread struct{ pid, tid uint32 }
 // side collects what is no sample.
 func (r *reader) side() error {
 	r.spaces, r.names, r.born = map[uint32]*space{}, map[uint32]string{}, map[thread]uint64{}
+	r.parents = map[uint32]uint32{}
 	mapped := map[uint32][]*perfdata.Mmap{}
-	children := map[uint32]uint32{}
+	ended := map[uint32]bool{}
+	var records, samples uint64 // lost
 	if err := r.f.Side(func(s perfdata.Side) error {
 		switch s := s.(type) {
 		case *perfdata.Mmap:
@@ -169,33 +177,47 @@ func (r *reader) side() error {
 			if s.PID == s.TID {
 				r.names[s.PID] = s.Name
 			}
+			if s.Exec && int(s.PID) == r.opt.Program && (r.began == 0 || s.Time < r.began) {
+				r.began = s.Time
+			}
 		case *perfdata.Task:
 			if s.Exit {
+				ended[s.PID] = ended[s.PID] || s.PID == s.TID
 				break
 			}
 			r.born[thread{s.PID, s.TID}] = s.Time
 			if s.PID != s.Parent {
-				children[s.PID] = s.Parent
+				r.parents[s.PID] = s.Parent
 			}
 		case *perfdata.Lost:
-			r.stats.Lost += s.Count
+			if s.Samples {
+				samples += s.Count
+			} else {
+				records += s.Count
+			}
 		case *perfdata.Throttle:
 			if s.On {
 				r.stats.Throttled++
 			}
 		case *perfdata.Aux:
 			if s.Truncated {
-				r.stats.Lost++
+				records++
 			}
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	r.kept = descend(r.opt.Parent, children)
-	for pid := range children {
-		r.names[pid] = r.named(pid, children)
-		mapped[pid] = append(inherited(pid, mapped, children), mapped[pid]...)
+	r.stats.Lost = max(records, samples) // perf from 6.1 on tells of the same losses twice
+	r.kept = descend(r.opt.Program, r.parents)
+	if program := uint32(r.opt.Program); r.began != 0 { // it had other memory before
+		mapped[program] = slices.DeleteFunc(mapped[program], func(m *perfdata.Mmap) bool { return m.Time < r.began })
+	}
+	r.running = map[uint32]bool{}
+	for pid := range r.parents {
+		r.running[pid] = !ended[pid]
+		r.names[pid] = r.named(pid, r.parents)
+		mapped[pid] = append(inherited(pid, mapped, r.parents), mapped[pid]...)
 	}
 	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)))
 	if err != nil {
@@ -248,20 +270,17 @@ func (r *reader) named(pid uint32, parents map[uint32]uint32) string {
 	return r.names[pid]
 }
 
-// descend says which processes descend from parent; all do from 0.
-func descend(parent int, parents map[uint32]uint32) func(uint32) bool {
+// descend says which processes are the program or descend from it; all do from 0.
+func descend(program int, parents map[uint32]uint32) func(uint32) bool {
 	return func(pid uint32) bool {
-		for depth := 0; parent != 0 && depth < 64; depth++ {
+		for depth := 0; program != 0 && pid != uint32(program) && depth < 64; depth++ {
 			next, ok := parents[pid]
 			if !ok || next == pid {
 				return false
 			}
-			if next == uint32(parent) {
-				return true
-			}
 			pid = next
 		}
-		return parent == 0
+		return program == 0 || pid == uint32(program)
 	}
 }
 
@@ -296,6 +315,7 @@ func (r *reader) merge(workers []*worker) (*Table, *Stats, error) {
 		return nil, nil, err
 	}
 	r.sum(workers, pid)
+	r.stats.Running = r.outlived(pid)
 	t := newTable(r, pid, workers)
 	r.stats.Damaged = r.f.Damaged
 	if r.stats.Samples == 0 {
@@ -342,8 +362,8 @@ func (r *reader) choose(workers []*worker) (uint32, error) {
 	for pid := range counts {
 		pids = append(pids, pid)
 	}
-	slices.SortFunc(pids, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	slices.SortFunc(pids, func(a, b uint32) int { // of two alike the ancestor
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(r.depth(a), r.depth(b)), cmp.Compare(a, b))
 	})
 	r.stats.Processes = len(pids)
 	if r.opt.PID != 0 {
@@ -361,6 +381,37 @@ func (r *reader) choose(workers []*worker) (uint32, error) {
 	return pids[0], nil
 }
 
+// depth is how many of a process's ancestors the recording knows.
+func (r *reader) depth(pid uint32) int {
+	for depth := 0; ; depth++ {
+		parent, ok := r.parents[pid]
+		if !ok || parent == pid || depth == 64 {
+			return depth
+		}
+		pid = parent
+	}
+}
+
+// outlived names pid and the processes that it forked, those of them that ran when the
+// recording ended. Where it is not whole, their end may be what it lacks.
+func (r *reader) outlived(pid uint32) string {
+	if r.f.Cut || r.stats.Lost > 0 {
+		return ""
+	}
+	forked := descend(int(pid), r.parents)
+	var pids []uint32
+	for p, running := range r.running {
+		if running && (p == pid || forked(p)) {
+			pids = append(pids, p)
+		}
+	}
+	if len(pids) == 0 {
+		return ""
+	}
+	slices.Sort(pids)
+	return r.list(pids)
+}
+
 // list names processes, a few of them.
 func (r *reader) list(pids []uint32) string {
 	if len(pids) == 0 {
@@ -374,7 +425,10 @@ func (r *reader) list(pids []uint32) string {
 		if i > 0 {
 			text += ", "
 		}
-		text += fmt.Sprintf("%d (%s)", pid, r.names[pid])
+		text += fmt.Sprint(pid)
+		if r.names[pid] != "" {
+			text += " (" + r.names[pid] + ")"
+		}
 	}
 	return text
 }

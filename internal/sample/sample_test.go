@@ -90,7 +90,7 @@ func TestTable(t *testing.T) {
 	)
 	table, stats := read(t, w, Options{})
 	want := &Stats{Samples: 12, Used: 8, Elsewhere: 1, Kernel: 1, NoAddress: 1, NoThread: 1, Processes: 2, Latencies: true, Sources: true,
-		Others: "200 ()", First: 10, Last: 950}
+		Others: "200", First: 10, Last: 950}
 	if d := cmp.Diff(want, stats); d != "" {
 		t.Errorf("stats (-want +got):\n%s", d)
 	}
@@ -319,14 +319,62 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestParent keeps only the processes that descend from one, whatever others have.
-func TestParent(t *testing.T) {
+// TestLost: what the kernel says of a full buffer and what it says of an event's samples
+// are the same losses, and the larger count is the one that misses none.
+func TestLost(t *testing.T) {
+	w := recording()
+	w.Add(pt.Variable{}, at(100, 0, 10, heapA, localRAM, 200))
+	lose := func(kind uint32, body ...uint64) {
+		w.Record(kind, 0, w.Trailer(w.U64(nil, body...), 100, 100, 20), nil)
+	}
+	lose(2, 1, 300) // PERF_RECORD_LOST: id, lost
+	lose(2, 1, 40)
+	lose(13, 335) // PERF_RECORD_LOST_SAMPLES
+	if _, stats := read(t, w, Options{}); stats.Lost != 340 {
+		t.Errorf("%d lost, want 340", stats.Lost)
+	}
+}
+
+// TestForked: of processes with as many samples each the ancestor is taken; of those that
+// it forked, the ones that the recording does not see end are named.
+func TestForked(t *testing.T) {
+	w := &pt.Writer{Events: events(kind)}
+	task := func(kind, pid, parent uint32) {
+		w.Record(kind, 0, w.Trailer(w.U64(w.U32(nil, pid, parent, pid, parent), 1), pid, pid, 1), nil)
+	}
+	w.Comm(300, 300, 1, "app")
+	const fork, exit = 7, 4
+	task(fork, 200, 300) // numbers are used again: a child's may be smaller
+	task(fork, 201, 200)
+	task(fork, 202, 300)
+	task(fork, 9, 8) // of somebody else
+	task(exit, 202, 300)
+	task(exit, 300, 1)
+	for _, pid := range []uint32{200, 300, 201} {
+		s := at(pid, 0, 10, heapA, localRAM, 200)
+		s.PID = pid
+		w.Add(pt.Variable{}, s)
+	}
+	table, stats := read(t, w, Options{})
+	if table.PID != 300 || stats.Running != "200 (app), 201 (app)" {
+		t.Errorf("process %d, running %q", table.PID, stats.Running)
+	}
+}
+
+// TestProgram keeps only a program and the processes that descend from it, whatever others
+// have, and nothing of what its process was before.
+func TestProgram(t *testing.T) {
 	w := &pt.Writer{Events: events(kind)}
 	for _, p := range []struct{ pid, parent uint32 }{{100, 7}, {101, 100}, {200, 8}} {
 		b := w.U64(w.U32(nil, p.pid, p.parent, p.pid, p.parent), 1)
 		w.Record(7, 0, w.Trailer(b, p.pid, p.pid, 1), nil) // PERF_RECORD_FORK
 	}
-	w.Comm(100, 100, 2, "app")
+	w.Comm(100, 100, 2, "holder")
+	w.Mmap(100, 100, 2, heapA, 1<<20, 0, "//anon")
+	for i := range 5 {
+		w.Add(pt.Variable{}, at(100, 0, uint64(3+i), heapA, localRAM, 200))
+	}
+	w.Exec(100, 8, "app")
 	for pid, n := range map[uint32]int{7: 9, 100: 1, 101: 3, 200: 9} {
 		for i := range n {
 			s := at(pid, 0, uint64(10+i), heapA, localRAM, 200)
@@ -334,12 +382,15 @@ func TestParent(t *testing.T) {
 			w.Add(pt.Variable{}, s)
 		}
 	}
-	table, stats := read(t, w, Options{Parent: 7})
+	table, stats := read(t, w, Options{Program: 100})
 	if table.Command != "app" {
 		t.Errorf("%q, want the name of the process that it was forked from", table.Command)
 	}
-	if stats.Used != 3 || stats.Elsewhere != 19 || stats.Processes != 2 {
+	if stats.Samples != 22 || stats.Used != 3 || stats.Elsewhere != 19 || stats.Processes != 2 {
 		t.Errorf("%+v, want the three samples of 101", stats)
+	}
+	if objects, err := table.Objects(); err != nil || len(objects) > 1 {
+		t.Errorf("objects %v (%v), want none of the holder's", objects, err)
 	}
 }
 
