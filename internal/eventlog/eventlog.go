@@ -80,6 +80,9 @@ type record struct {
 type Log struct {
 	PID  int
 	Lost uint64 // records that found no room
+	Why  string // what ended the log; "" for nothing
+	// SmallLost counts small allocations on pages that the table had no slot for.
+	SmallLost uint64
 
 	path    string
 	r       io.ReaderAt
@@ -135,12 +138,36 @@ func parse(path string, r io.ReaderAt, size uint64) (*Log, error) {
 		return nil, &FormatError{path, fmt.Sprintf("version %d, this numaopt reads %d: rebuild the runtime", v, Version)}
 	}
 	l := &Log{PID: int(le.Uint32(b[20:])), Lost: le.Uint64(b[40:]), path: path, r: r,
-		chunk: uint64(le.Uint32(b[28:])), used: min(le.Uint64(b[32:]), size), smallAt: le.Uint64(b[48:]), slots: uint64(le.Uint32(b[56:]))}
+		chunk: uint64(le.Uint32(b[28:])), used: min(le.Uint64(b[32:]), size), smallAt: le.Uint64(b[48:]), slots: uint64(le.Uint32(b[56:])),
+		Why: why(le.Uint32(b[60:])), SmallLost: le.Uint64(b[72:])}
 	if l.chunk < 4096 || l.chunk > maxChunk || l.smallAt > size || l.slots > (size-l.smallAt)/smallBytes {
 		return nil, &FormatError{path, "its head is damaged"}
 	}
 	l.head = l.smallAt + l.slots*smallBytes
 	return l, l.latestImage()
+}
+
+// Errors by which a log ends, as Linux numbers them: it may be of another system. The
+// first two are of the runtime (wire.h), overflow for its own limit.
+const (
+	eFull     = 75
+	eFileSize = 27
+	eNoSpace  = 28
+	eQuota    = 122
+)
+
+func why(errno uint32) string {
+	switch errno {
+	case 0:
+		return ""
+	case eFull:
+		return "it ran full"
+	case eFileSize:
+		return "it came to the largest size that a file or the memory of the process may have (ulimit -f, -v)"
+	case eNoSpace, eQuota:
+		return "its disk is full: set TMPDIR to another"
+	}
+	return fmt.Sprintf("it could not be written (errno %d)", errno)
 }
 
 // Close closes the file.

@@ -216,6 +216,17 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestEnded: what ended a log is named.
+func TestEnded(t *testing.T) {
+	for errno, want := range map[uint32]string{0: "", 28: "disk is full", 27: "ulimit", 75: "ran full", 5: "errno 5"} {
+		b := (&et.Writer{Lost: 7, Errno: errno, SmallLost: 9}).Bytes()
+		l, err := parse("log", bytes.NewReader(b), uint64(len(b)))
+		if err != nil || l.Lost != 7 || l.SmallLost != 9 || !strings.Contains(l.Why, want) || (want == "") != (l.Why == "") {
+			t.Errorf("errno %d: %+v, %v, want %q", errno, l, err, want)
+		}
+	}
+}
+
 func TestBad(t *testing.T) {
 	good := (&et.Writer{}).Bytes()
 	old := append([]byte{}, good...)

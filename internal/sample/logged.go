@@ -35,6 +35,10 @@ func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
 			return nil, err
 		}
 		r.stats.LogLost += l.Lost
+		r.stats.SmallLost += l.SmallLost
+		if l.Lost > 0 && l.Why != "" {
+			r.stats.LogEnd = l.Why
+		}
 		out[pid] = h
 	}
 	inherit(out)

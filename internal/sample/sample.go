@@ -74,6 +74,8 @@ type Stats struct {
 	Disagree    uint64 // pages where physical address, kernel and processor disagree on the node
 	Own         uint64 // made by numaopt's runtime
 	LogLost     uint64 // records that found no room in the runtime's log
+	LogEnd      string // why
+	SmallLost   uint64 // small allocations on pages that the log had no room for
 	NoLog       string // why a log was not read
 	Moved       uint64 // pages that were on several nodes, one after the other
 	First, Last uint64 // ns by the file's clock

@@ -164,8 +164,9 @@ struct nmo_log_head {
     uint64_t lost;     /* atomic: records that found no room */
     uint64_t small_at; /* file offset of the table of struct nmo_small; the first chunk follows it */
     uint32_t small_slots;
-    uint32_t reserved;
-    uint64_t limit; /* used does not grow beyond this */
+    uint32_t error;      /* errno of what ended the log: EOVERFLOW for LIMIT, EFBIG for a smaller one; 0: nothing did */
+    uint64_t limit;      /* used does not grow beyond this */
+    uint64_t small_lost; /* atomic: votes that found no slot in the table */
 };
 
 /* Begins a chunk; records follow. */

@@ -187,6 +187,7 @@ static bool open_log(void) {
 static bool end_log(long err) {
     if (!__atomic_exchange_n(&book->over, true, __ATOMIC_RELAXED))
         nmo_warn("the log ends here: what the program does from now on is not in it", nmo_errno_name(-err));
+    __atomic_store_n(&head()->error, (uint32_t)-err, __ATOMIC_RELAXED);
     return false;
 }
 
@@ -197,7 +198,7 @@ static bool turn(uint64_t last) {
         if (book->over)
             return false;
         if (at + CHUNK > head()->limit)
-            return end_log(-EFBIG);
+            return end_log(head()->limit < LIMIT ? -EFBIG : -EOVERFLOW);
     } while (!__atomic_compare_exchange_n(&head()->used, &at, at + CHUNK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     long err = reserve(at, CHUNK);
     if (err < 0)
@@ -312,6 +313,10 @@ bool nmo_diary_room(const struct nmo_small *slot) {
     if (!__atomic_load_n(has, __ATOMIC_RELAXED))
         __atomic_store_n(has, reserve(at & ~(uint64_t)4095, 4096) >= 0, __ATOMIC_RELAXED);
     return __atomic_load_n(has, __ATOMIC_RELAXED);
+}
+
+void nmo_diary_no_slot(void) {
+    __atomic_fetch_add(&head()->small_lost, 1, __ATOMIC_RELAXED);
 }
 
 void nmo_tell(int op, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e) {
