@@ -16,7 +16,8 @@
 //
 // # Limits
 //
-// A record that was being written when the process ended ends its piece of 64 KiB.
+// A record that was being written when the process ended, or that a signal handler
+// left for good, is not read.
 // A log that ran full says how many records are lost.
 package eventlog
 
@@ -40,6 +41,7 @@ const (
 	recordBytes = 56
 	smallBytes  = 16
 	maxChunk    = 1 << 24
+	unfinished  = 1 // in a record's length: it is still being written, or was left so
 )
 
 // Op is what a record tells (enum nmo_op).
@@ -215,6 +217,8 @@ func each(b []byte, do func(*record)) {
 	var r record
 	for len(b) >= recordBytes {
 		n := le.Uint32(b)
+		whole := n&unfinished == 0
+		n &^= unfinished
 		if n < recordBytes || n%8 != 0 || uint64(n) > uint64(len(b)) {
 			return
 		}
@@ -222,7 +226,9 @@ func each(b []byte, do func(*record)) {
 		for i := range r.args {
 			r.args[i] = le.Uint64(b[16+8*i:])
 		}
-		do(&r)
+		if whole {
+			do(&r)
+		}
 		b = b[n:]
 	}
 }

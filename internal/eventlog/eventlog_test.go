@@ -227,6 +227,24 @@ func TestEnded(t *testing.T) {
 	}
 }
 
+// TestUnfinished: a record that a signal handler left behind half written is stepped over.
+func TestUnfinished(t *testing.T) {
+	w := &et.Writer{PID: 100}
+	w.Hello(100, 1)
+	w.Alloc(100, 2, 0x10000, 4096, 1, 0, 0, 1)
+	w.Alloc(100, 3, 0x20000, 4096, 1, 0, 0, 1)
+	b := w.Bytes()
+	at := 4096 + 16*16 + 8 + 56
+	le.PutUint32(b[at:], le.Uint32(b[at:])|1)
+	l, err := parse("log", bytes.NewReader(b), uint64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := l.Read(); err != nil || len(h.Objects) != 2 || h.Objects[1].Addr != 0x20000 {
+		t.Errorf("objects %+v, want the one after it", h.Objects[1:])
+	}
+}
+
 func TestBad(t *testing.T) {
 	good := (&et.Writer{}).Bytes()
 	old := append([]byte{}, good...)

@@ -152,6 +152,7 @@ struct nmo_move {
 #define NMO_LOG_HEAD_BYTES 4096
 #define NMO_LOG_CHUNK_BYTES 65536
 #define NMO_LOG_SMALL_SLOTS (1 << 18)
+#define NMO_LOG_UNFINISHED 1 /* a record that is being written, or was left by a handler that jumped out */
 #define NMO_LOG_NOWHERE 255 /* NMO_HOMES: no page is there */
 
 struct nmo_log_head {
@@ -182,7 +183,7 @@ struct nmo_log_chunk {
  * NMO_LOG_NOWHERE. NMO_MOVE is (addr, pages, node): the program moved them there. CPU
  * and node of NMO_THREAD_START are -1 where the runtime does not bind. */
 struct nmo_log_record {
-    uint32_t bytes; /* with header and payload, a multiple of 8; stored last; 0: nothing follows in this chunk */
+    uint32_t bytes; /* with header and payload, a multiple of 8, and NMO_LOG_UNFINISHED; 0: nothing follows in this chunk */
     uint16_t op;
     uint16_t reserved;
     uint64_t time; /* ns of CLOCK_MONOTONIC */

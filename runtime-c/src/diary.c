@@ -257,6 +257,7 @@ static void add(int op, const uintptr_t a[5]) {
         __atomic_fetch_add(&head()->lost, 1, __ATOMIC_RELAXED);
         return;
     }
+    __atomic_store_n(&r->bytes, bytes | NMO_LOG_UNFINISHED, __ATOMIC_RELAXED);
     r->op = (uint16_t)op;
     r->time = time;
     for (int i = 0; i < 5; i++)
