@@ -67,6 +67,7 @@ const (
 	opPrefer      Op = 19
 	opHomes       Op = 20
 	opForked      Op = 21
+	opLogTID      Op = 22
 )
 
 // record is one of a thread's.
@@ -236,7 +237,13 @@ func each(b []byte, do func(*record)) {
 // all calls do with every record; those of one thread come in their order.
 func (l *Log) all(do func(tid uint32, r *record)) error {
 	return l.chunks(func(_ uint64, tid uint32, b []byte) {
-		each(b, func(r *record) { do(tid, r) })
+		each(b, func(r *record) {
+			if r.op == opLogTID { // the rest is another's
+				tid = uint32(r.args[0])
+				return
+			}
+			do(tid, r)
+		})
 	})
 }
 

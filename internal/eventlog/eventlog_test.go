@@ -245,6 +245,20 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
+// TestRest: the rest of an ended thread's piece is another's.
+func TestRest(t *testing.T) {
+	w := &et.Writer{}
+	w.Hello(100, 1)
+	w.Thread(101, 2, 1, -1, 0x500, 0, 0)
+	w.Op(101, 3, 7, [5]uint64{1})
+	w.Op(101, 4, 22, [5]uint64{102})
+	w.Thread(101, 5, 2, -1, 0x600, 0, 0)
+	h := history(t, w)
+	if a, b := h.Thread(101), h.Thread(102); a.Rank != 1 || b == nil || b.Rank != 2 || h.Starts[b.Start] != 0x600 {
+		t.Errorf("threads %+v and %+v, want ranks 1 and 2", a, b)
+	}
+}
+
 func TestBad(t *testing.T) {
 	good := (&et.Writer{}).Bytes()
 	old := append([]byte{}, good...)

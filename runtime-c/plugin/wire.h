@@ -77,6 +77,9 @@ enum nmo_op {
     /* (parent, time | 0): in a log only; this process is a forked child of that one, or
      * of a child of it that had nothing to tell, since then. */
     NMO_FORKED = 21,
+    /* (tid): in a log only; the rest of the chunk is that thread's: who had it before
+     * has ended. */
+    NMO_LOG_TID = 22,
 };
 
 /* Where the emulator starts another program, the calling thread's policy, which Linux
@@ -140,7 +143,8 @@ struct nmo_move {
 
 /* ---- the log: the same ops in a file, one for each process ------------------
  *
- * PATH.PID: head, table of small allocations, chunks. A chunk is one thread's.
+ * PATH.PID: head, table of small allocations, chunks. A chunk is one thread's, and then
+ * another's (NMO_LOG_TID).
  * An image that the process executes goes on in the same file, with a new
  * NMO_HELLO and an empty table; a forked child begins its own with NMO_FORKED, and
  * what its parent had told by then holds for it: modules, call stacks, objects,

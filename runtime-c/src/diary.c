@@ -27,6 +27,8 @@ enum {
     FIRST = SMALL_AT + NMO_LOG_SMALL_SLOTS * (int)sizeof(struct nmo_small),
     CHUNK = NMO_LOG_CHUNK_BYTES,
     LIMIT = FIRST + (1 << 30),
+    RESTS = 256,
+    LEAST_REST = 1024,
     MAX_TEXT = 4096
 };
 
@@ -47,6 +49,9 @@ static bool made[FIRST / 4096]; /* pages of the table for which there is room */
 
 /* File offset of the thread's next record, in or at the end of its chunk; 0: it has none. */
 static __thread uint64_t next __attribute__((tls_model("initial-exec")));
+
+/* Rests of the chunks of ended threads, as next; 0: none. */
+static uint64_t rests[RESTS];
 
 static struct nmo_log_head *head(void) {
     return (struct nmo_log_head *)book->base;
@@ -168,6 +173,7 @@ static long map_file(long fd) {
 
 static bool open_log(void) {
     next = 0;
+    nmo_mem_zero(rests, sizeof rests);
     nmo_mem_zero(made, sizeof made);
     long fd = open_file(O_CREAT), err = fd < 0 ? fd : map_file(fd);
     if (fd >= 0)
@@ -191,8 +197,47 @@ static bool end_log(long err) {
     return false;
 }
 
-/* Begins a chunk in place of the one that ends at last. */
+static uint64_t end_of_chunk(uint64_t at) {
+    return FIRST + ((at - 1 - FIRST) / CHUNK + 1) * CHUNK;
+}
+
+static void leave_rest(uint64_t at) {
+    for (int i = 0; at && end_of_chunk(at) - at >= LEAST_REST && i < RESTS; i++) {
+        uint64_t none = 0;
+        if (__atomic_compare_exchange_n(&rests[i], &none, at, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+/* Writes a record of one argument at a place that is the caller's alone. */
+static void write_at(uint64_t at, int op, uint64_t arg) {
+    struct nmo_log_record *r = (struct nmo_log_record *)(book->base + at);
+    r->op = (uint16_t)op;
+    r->time = now();
+    r->args[0] = arg;
+    __atomic_store_n(&r->bytes, (uint32_t)sizeof *r, __ATOMIC_RELEASE);
+}
+
+/* Goes on in the rest of an ended thread's chunk: threads that live for a moment would
+ * fill the log with empty ones. */
+static bool take_rest(void) {
+    uint64_t at = 0, none = 0;
+    for (int i = 0; !at && i < RESTS; i++)
+        if (__atomic_load_n(&rests[i], __ATOMIC_RELAXED))
+            at = __atomic_exchange_n(&rests[i], 0, __ATOMIC_ACQUIRE);
+    if (!at)
+        return false;
+    write_at(at, NMO_LOG_TID, (uint64_t)nmo_sys_tid());
+    at += sizeof(struct nmo_log_record);
+    if (!__atomic_compare_exchange_n(&next, &none, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        leave_rest(at); /* a signal handler was faster */
+    return true;
+}
+
+/* Begins a chunk in place of the one that ends at last; 0: the thread has none yet. */
 static bool turn(uint64_t last) {
+    if (!last && take_rest())
+        return true;
     uint64_t at = __atomic_load_n(&head()->used, __ATOMIC_RELAXED);
     do {
         if (book->over)
@@ -214,7 +259,7 @@ static bool turn(uint64_t last) {
 static struct nmo_log_record *take(size_t bytes, uint64_t *time) {
     for (;;) {
         uint64_t at = __atomic_load_n(&next, __ATOMIC_RELAXED);
-        uint64_t end = FIRST + ((at - 1 - FIRST) / CHUNK + 1) * CHUNK;
+        uint64_t end = end_of_chunk(at);
         *time = now();
         if (NMO_UNLIKELY(!at || at + bytes > end)) {
             if (!turn(at))
@@ -314,6 +359,11 @@ bool nmo_diary_room(const struct nmo_small *slot) {
     if (!__atomic_load_n(has, __ATOMIC_RELAXED))
         __atomic_store_n(has, reserve(at & ~(uint64_t)4095, 4096) >= 0, __ATOMIC_RELAXED);
     return __atomic_load_n(has, __ATOMIC_RELAXED);
+}
+
+void nmo_diary_leave(void) {
+    if (nmo_diary && is_open())
+        leave_rest(__atomic_exchange_n(&next, 0, __ATOMIC_RELAXED));
 }
 
 void nmo_diary_no_slot(void) {

@@ -86,6 +86,11 @@ same "idle children" $status 0
 same "idle children: a log of the parent only" "$(echo log.[0-9]* | wc -w)" 1
 [ $(($(date +%s%N) - began)) -lt 2000000000 ] || fail "idle children: slow"
 
+logged ./gcc many 3000
+same "many threads" $status 0
+same "many threads: starts and ends" "$(count ' start ') $(count '^[0-9]+ end ')" "3001 3000"
+[ "$(stat -c %b log.[0-9]*)" -lt 8192 ] || fail "many threads: $(stat -c %b log.[0-9]*) blocks"
+
 began=$(date +%s%N)
 logged ./gcc reserve
 [ $status = 77 ] && echo "no room for large reserves: that part is left out" || {
