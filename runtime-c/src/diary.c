@@ -73,11 +73,26 @@ static long open_file(int flags) {
     return nmo_sys_call(SYS_openat, AT_FDCWD, (long)nmo_text_end(&path), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
 }
 
+static uint64_t limit_of(int resource) {
+    struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
+    nmo_sys_call(SYS_prlimit64, 0, resource, 0, (long)&most, 0, 0);
+    return most.rlim_cur;
+}
+
 /* Largest size that a file may have; to ask for more would kill the program. */
 static uint64_t largest_file(void) {
-    struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
-    nmo_sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&most, 0, 0);
-    return most.rlim_cur;
+    return limit_of(RLIMIT_FSIZE);
+}
+
+/* Largest size of a log: of a bounded address space it takes a small part, the rest is
+ * the program's. */
+static uint64_t largest_log(void) {
+    enum { SHARE = 16, LEAST = FIRST + 16 * CHUNK };
+    uint64_t file = largest_file(), space = limit_of(RLIMIT_AS);
+    if (space == RLIM_INFINITY)
+        return file;
+    space = space / SHARE > LEAST ? space / SHARE : LEAST;
+    return space < file ? space : file;
 }
 
 /* Linux before 5.14 cannot make pages through the mapping, and not every file system can
@@ -144,7 +159,7 @@ static long map_file(long fd) {
     struct stat st;
     long err = nmo_sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
     bool fresh = !err && !st.st_size;
-    uint64_t most = mapped ? mapped_bytes : LIMIT, bytes = fresh ? largest_file() : (uint64_t)st.st_size;
+    uint64_t most = mapped ? mapped_bytes : LIMIT, bytes = fresh ? largest_log() : (uint64_t)st.st_size;
     bytes = bytes < most ? bytes & ~(uint64_t)(4096 - 1) : most;
     if (!err && bytes < FIRST + CHUNK)
         err = -EFBIG;

@@ -182,6 +182,6 @@ for old in '' './gcc old' './gcc older'; do
     run= dir= errno=
 done
 run=log.run; full "limited later" ./gcc older ./gcc limited 20000
-(failures=0; ulimit -v 800000; logged ./gcc threads 100; same "little address space" "$status $(ours)" "0 300"; exit $failures) || fail "little address space"
+(failures=0; ulimit -v 800000; logged ./gcc threads 100; same "little address space" "$status $(ours)" "0 300"; [ $(stat -c %s log.[0-9]*) -le $((800000 * 1024 / 16)) ] || fail "a large part of it"; exit $failures) || fail "little address space"
 (failures=0; ulimit -f 100; rm -f log.[0-9]*; LD_PRELOAD=$lib NUMAOPT_RUN=log.run ./gcc blocks; same "no room at all" $? 0; exit $failures) || fail "no room at all"
 exit $failures
