@@ -11,8 +11,9 @@ import (
 	"numaopt/internal/eventlog"
 )
 
-// logs reads what the runtime wrote down of the processes: homes, objects, loops.
-func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
+// logs reads what the runtime wrote down of the processes: homes, objects, loops. Those
+// that heirs has a parent of were forked and run its program.
+func (r *reader) logs(pids []uint32, heirs map[uint32]uint32) (map[uint32]*eventlog.History, error) {
 	out := map[uint32]*eventlog.History{}
 	if r.opt.Log == "" {
 		return out, nil
@@ -41,8 +42,30 @@ func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
 		}
 		out[pid] = h
 	}
+	r.unlogged(out, heirs)
 	inherit(out)
 	return out, nil
+}
+
+// unlogged adds forked processes that had nothing to tell: they are heirs of the last
+// one before them that had.
+func (r *reader) unlogged(logs map[uint32]*eventlog.History, heirs map[uint32]uint32) {
+	found := map[uint32]*eventlog.History{}
+	for pid := range heirs {
+		child := pid
+		for depth := 0; depth < 64 && logs[child] == nil; depth++ {
+			parent, ok := heirs[child]
+			if !ok {
+				break
+			}
+			if logs[parent] != nil {
+				found[pid] = eventlog.Heir(int(parent), r.born[thread{child, child}])
+				break
+			}
+			child = parent
+		}
+	}
+	maps.Copy(logs, found)
 }
 
 // inherit gives forked processes what their parents had, the elder ones first: a parent

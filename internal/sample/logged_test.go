@@ -196,3 +196,24 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("pages that the program placed (-want +got):\n%s", d)
 	}
 }
+
+// TestUnlogged: a forked child that only computes has no log, but its parent's objects; one
+// that became a program without the runtime has neither.
+func TestUnlogged(t *testing.T) {
+	log := func(pid int) *eventlog.History { return eventlog.Heir(pid, 0) }
+	r := &reader{born: map[thread]uint64{{2, 2}: 10, {3, 3}: 20, {5, 5}: 30}}
+	logs := map[uint32]*eventlog.History{1: log(0)}
+	logs[1].Objects = append(logs[1].Objects,
+		eventlog.Object{Object: arena.Object{Addr: heapA, Bytes: 4096, Kind: 1}, From: 5, To: eventlog.Always},
+		eventlog.Object{Object: arena.Object{Addr: heapB, Bytes: 4096, Kind: 1}, From: 15, To: eventlog.Always})
+	r.unlogged(logs, map[uint32]uint32{2: 1, 3: 2, 5: 4})
+	inherit(logs)
+	for pid, want := range map[uint32]int{2: 1, 3: 1} {
+		if h := logs[pid]; h == nil || len(h.Objects)-1 != want {
+			t.Errorf("process %d: %+v, want %d objects", pid, h, want)
+		}
+	}
+	if logs[5] != nil || logs[4] != nil {
+		t.Error("a process of another program has a history")
+	}
+}

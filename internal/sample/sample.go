@@ -162,7 +162,8 @@ type thread struct{ pid, tid uint32 }
 func (r *reader) side() error {
 	r.spaces, r.names, r.born = map[uint32]*space{}, map[uint32]string{}, map[thread]uint64{}
 	mapped := map[uint32][]*perfdata.Mmap{}
-	children := map[uint32]uint32{}
+	children, heirs := map[uint32]uint32{}, map[uint32]uint32{}
+	execed := map[uint32]bool{}
 	if err := r.f.Side(func(s perfdata.Side) error {
 		switch s := s.(type) {
 		case *perfdata.Mmap:
@@ -171,6 +172,7 @@ func (r *reader) side() error {
 			if s.PID == s.TID {
 				r.names[s.PID] = s.Name
 			}
+			execed[s.PID] = execed[s.PID] || s.Exec
 		case *perfdata.Task:
 			if s.Exit {
 				break
@@ -195,11 +197,14 @@ func (r *reader) side() error {
 		return err
 	}
 	r.kept = descend(r.opt.Parent, children)
-	for pid := range children {
+	for pid, parent := range children {
+		if !execed[pid] {
+			heirs[pid] = parent
+		}
 		r.names[pid] = r.named(pid, children)
 		mapped[pid] = append(inherited(pid, mapped, children), mapped[pid]...)
 	}
-	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)))
+	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)), heirs)
 	if err != nil {
 		return err
 	}
