@@ -3,12 +3,15 @@ package sample
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/eventlog"
+	"numaopt/internal/runfile"
 )
 
 // logs reads what the runtime wrote down of the processes: homes, objects, loops. Those
@@ -89,13 +92,35 @@ func (s *space) codeAt(addr uint64) arena.Code {
 	return arena.Code{VAddr: addr, Module: -1}
 }
 
+// runtimeAt is where the runtime's code is: as the log has it, else as it is mapped. A log
+// that could not be written has nothing.
+func (s *space) runtimeAt() [2]uint64 {
+	if s.log != nil && s.log.Tracker[1] != 0 {
+		return s.log.Tracker
+	}
+	for i := range s.modules {
+		if m := &s.modules[i]; filepath.Base(m.Path) == runfile.Runtime {
+			return [2]uint64{m.Lo, m.Hi}
+		}
+	}
+	return [2]uint64{}
+}
+
+// missing is what to say of a process that has the runtime but no log; "" for others.
+func (r *reader) missing(pid uint32, s *space) string {
+	if r.opt.Log == "" || s.log != nil || s.runtime[1] == 0 || !r.kept(pid) {
+		return ""
+	}
+	return fmt.Sprintf("the runtime's log of process %d could not be written: heap objects are known as mappings only, and loops by their functions", pid)
+}
+
 // own reports whether an access is not the program's: it is by the runtime's code, or
 // to its log.
 func (s *space) own(pc, addr uint64) bool {
-	if s == nil || s.log == nil {
+	if s == nil {
 		return false
 	}
-	return pc >= s.log.Tracker[0] && pc < s.log.Tracker[1] || addr >= s.logAt[0] && addr < s.logAt[1]
+	return pc >= s.runtime[0] && pc < s.runtime[1] || addr >= s.logAt[0] && addr < s.logAt[1]
 }
 
 // ranks is one more than the highest rank that the log knows.

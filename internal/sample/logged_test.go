@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -215,5 +216,22 @@ func TestUnlogged(t *testing.T) {
 	}
 	if logs[5] != nil || logs[4] != nil {
 		t.Error("a process of another program has a history")
+	}
+}
+
+// TestNoLog: a log that could not be written is said to be missing, and the runtime's own
+// accesses are left out all the same.
+func TestNoLog(t *testing.T) {
+	w := recording()
+	w.Mmap(100, 100, 3, 0x700000, 0x10000, 0, "/lib/numaopt/libnumaopt.so")
+	own := at(100, 0, 30, heapA, localRAM, 100)
+	own.IP = 0x700010
+	w.Add(pt.Variable{}, own, at(100, 0, 12, heapA+64, hitL1, 5))
+	_, stats := read(t, w, Options{Log: filepath.Join(t.TempDir(), "log")})
+	if stats.Own != 1 || !strings.Contains(stats.NoLog, "could not be written") {
+		t.Errorf("%d of the runtime, %q, want 1 and the reason", stats.Own, stats.NoLog)
+	}
+	if _, stats = read(t, w, Options{}); stats.NoLog != "" {
+		t.Errorf("without a log to read: %q", stats.NoLog)
 	}
 }

@@ -210,6 +210,7 @@ func (r *reader) side() error {
 	}
 	for _, pid := range slices.Sorted(maps.Keys(mapped)) {
 		s := newSpace(mapped[pid], histories[pid])
+		r.stats.NoLog = cmp.Or(r.stats.NoLog, r.missing(pid, s))
 		if r.spaces[pid] = s; s.log != nil {
 			s.firstLoop = r.places.logged(pid, s)
 		}
