@@ -173,7 +173,9 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 			return err
 		}
 		defer os.RemoveAll(dir)
-		log = filepath.Join(dir, "log")
+		if log, err = filepath.Abs(filepath.Join(dir, "log")); err != nil { // children may be in another directory
+			return err
+		}
 		if rec.Env, run.Bind, err = underRuntime(std, opt, machine, log); err != nil {
 			return err
 		}

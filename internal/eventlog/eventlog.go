@@ -16,7 +16,8 @@
 //
 // # Limits
 //
-// A record that was being written when the process ended ends its piece of 64 KiB.
+// A record that was being written when the process ended, or that a signal handler
+// left for good, is not read.
 // A log that ran full says how many records are lost.
 package eventlog
 
@@ -40,6 +41,7 @@ const (
 	recordBytes = 56
 	smallBytes  = 16
 	maxChunk    = 1 << 24
+	unfinished  = 1 // in a record's length: it is still being written, or was left so
 )
 
 // Op is what a record tells (enum nmo_op).
@@ -65,6 +67,7 @@ const (
 	opPrefer      Op = 19
 	opHomes       Op = 20
 	opForked      Op = 21
+	opLogTID      Op = 22
 )
 
 // record is one of a thread's.
@@ -80,6 +83,9 @@ type record struct {
 type Log struct {
 	PID  int
 	Lost uint64 // records that found no room
+	Why  string // what ended the log; "" for nothing
+	// SmallLost counts small allocations on pages that the table had no slot for.
+	SmallLost uint64
 
 	path    string
 	r       io.ReaderAt
@@ -135,12 +141,36 @@ func parse(path string, r io.ReaderAt, size uint64) (*Log, error) {
 		return nil, &FormatError{path, fmt.Sprintf("version %d, this numaopt reads %d: rebuild the runtime", v, Version)}
 	}
 	l := &Log{PID: int(le.Uint32(b[20:])), Lost: le.Uint64(b[40:]), path: path, r: r,
-		chunk: uint64(le.Uint32(b[28:])), used: min(le.Uint64(b[32:]), size), smallAt: le.Uint64(b[48:]), slots: uint64(le.Uint32(b[56:]))}
+		chunk: uint64(le.Uint32(b[28:])), used: min(le.Uint64(b[32:]), size), smallAt: le.Uint64(b[48:]), slots: uint64(le.Uint32(b[56:])),
+		Why: why(le.Uint32(b[60:])), SmallLost: le.Uint64(b[72:])}
 	if l.chunk < 4096 || l.chunk > maxChunk || l.smallAt > size || l.slots > (size-l.smallAt)/smallBytes {
 		return nil, &FormatError{path, "its head is damaged"}
 	}
 	l.head = l.smallAt + l.slots*smallBytes
 	return l, l.latestImage()
+}
+
+// Errors by which a log ends, as Linux numbers them: it may be of another system. The
+// first two are of the runtime (wire.h), overflow for its own limit.
+const (
+	eFull     = 75
+	eFileSize = 27
+	eNoSpace  = 28
+	eQuota    = 122
+)
+
+func why(errno uint32) string {
+	switch errno {
+	case 0:
+		return ""
+	case eFull:
+		return "it ran full"
+	case eFileSize:
+		return "it came to the largest size that a file or the memory of the process may have (ulimit -f, -v)"
+	case eNoSpace, eQuota:
+		return "its disk is full: set TMPDIR to another"
+	}
+	return fmt.Sprintf("it could not be written (errno %d)", errno)
 }
 
 // Close closes the file.
@@ -188,6 +218,8 @@ func each(b []byte, do func(*record)) {
 	var r record
 	for len(b) >= recordBytes {
 		n := le.Uint32(b)
+		whole := n&unfinished == 0
+		n &^= unfinished
 		if n < recordBytes || n%8 != 0 || uint64(n) > uint64(len(b)) {
 			return
 		}
@@ -195,7 +227,9 @@ func each(b []byte, do func(*record)) {
 		for i := range r.args {
 			r.args[i] = le.Uint64(b[16+8*i:])
 		}
-		do(&r)
+		if whole {
+			do(&r)
+		}
 		b = b[n:]
 	}
 }
@@ -203,7 +237,13 @@ func each(b []byte, do func(*record)) {
 // all calls do with every record; those of one thread come in their order.
 func (l *Log) all(do func(tid uint32, r *record)) error {
 	return l.chunks(func(_ uint64, tid uint32, b []byte) {
-		each(b, func(r *record) { do(tid, r) })
+		each(b, func(r *record) {
+			if r.op == opLogTID { // the rest is another's
+				tid = uint32(r.args[0])
+				return
+			}
+			do(tid, r)
+		})
 	})
 }
 

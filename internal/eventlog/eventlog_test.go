@@ -216,6 +216,49 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestEnded: what ended a log is named.
+func TestEnded(t *testing.T) {
+	for errno, want := range map[uint32]string{0: "", 28: "disk is full", 27: "ulimit", 75: "ran full", 5: "errno 5"} {
+		b := (&et.Writer{Lost: 7, Errno: errno, SmallLost: 9}).Bytes()
+		l, err := parse("log", bytes.NewReader(b), uint64(len(b)))
+		if err != nil || l.Lost != 7 || l.SmallLost != 9 || !strings.Contains(l.Why, want) || (want == "") != (l.Why == "") {
+			t.Errorf("errno %d: %+v, %v, want %q", errno, l, err, want)
+		}
+	}
+}
+
+// TestUnfinished: a record that a signal handler left behind half written is stepped over.
+func TestUnfinished(t *testing.T) {
+	w := &et.Writer{PID: 100}
+	w.Hello(100, 1)
+	w.Alloc(100, 2, 0x10000, 4096, 1, 0, 0, 1)
+	w.Alloc(100, 3, 0x20000, 4096, 1, 0, 0, 1)
+	b := w.Bytes()
+	at := 4096 + 16*16 + 8 + 56
+	le.PutUint32(b[at:], le.Uint32(b[at:])|1)
+	l, err := parse("log", bytes.NewReader(b), uint64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := l.Read(); err != nil || len(h.Objects) != 2 || h.Objects[1].Addr != 0x20000 {
+		t.Errorf("objects %+v, want the one after it", h.Objects[1:])
+	}
+}
+
+// TestRest: the rest of an ended thread's piece is another's.
+func TestRest(t *testing.T) {
+	w := &et.Writer{}
+	w.Hello(100, 1)
+	w.Thread(101, 2, 1, -1, 0x500, 0, 0)
+	w.Op(101, 3, 7, [5]uint64{1})
+	w.Op(101, 4, 22, [5]uint64{102})
+	w.Thread(101, 5, 2, -1, 0x600, 0, 0)
+	h := history(t, w)
+	if a, b := h.Thread(101), h.Thread(102); a.Rank != 1 || b == nil || b.Rank != 2 || h.Starts[b.Start] != 0x600 {
+		t.Errorf("threads %+v and %+v, want ranks 1 and 2", a, b)
+	}
+}
+
 func TestBad(t *testing.T) {
 	good := (&et.Writer{}).Bytes()
 	old := append([]byte{}, good...)

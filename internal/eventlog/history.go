@@ -104,6 +104,12 @@ func (l *Log) Read() (*History, error) {
 	return h, nil
 }
 
+// Heir is of a process that was forked at a time and has no log: it had nothing to tell
+// but what it is to inherit.
+func Heir(parent int, forked uint64) *History {
+	return &History{Objects: make([]Object, 1), Sites: make([][]uint64, 1), Starts: make([]uint64, 1), Loops: make([]Loop, 1), Parent: parent, Forked: forked}
+}
+
 // Thread is the thread of a system id; nil where the log does not know it.
 func (h *History) Thread(tid uint32) *Thread { return h.threads[tid] }
 

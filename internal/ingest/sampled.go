@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,8 +124,9 @@ func sampleWarnings(f *perfdata.File, t *sample.Table, s *sample.Stats, imported
 		say(true, "%d records of type %d, which this version does not know, were left out", n, kind)
 	}
 	say(s.NoLog != "", "%s", s.NoLog)
-	say(!t.Logged(), "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
-	say(s.LogLost > 0, "the runtime's log ran full: %s that came after it are not known as such", "objects and loops")
+	say(!t.Logged() && s.NoLog == "", "recorded without numaopt's runtime: heap objects are known as mappings only, and loops by their functions")
+	say(s.LogLost > 0, "the runtime's log ends before the program: %s; objects and loops that came after it are not known as such", cmp.Or(s.LogEnd, "it ran full"))
+	say(s.SmallLost > 0, "%d small allocations are on pages that the runtime's log had no room for: memory of those pages has no object", s.SmallLost)
 	return out
 }
 

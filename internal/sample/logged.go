@@ -3,16 +3,20 @@ package sample
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/eventlog"
+	"numaopt/internal/runfile"
 )
 
-// logs reads what the runtime wrote down of the processes: homes, objects, loops.
-func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
+// logs reads what the runtime wrote down of the processes: homes, objects, loops. Those
+// that heirs has a parent of were forked and run its program.
+func (r *reader) logs(pids []uint32, heirs map[uint32]uint32) (map[uint32]*eventlog.History, error) {
 	out := map[uint32]*eventlog.History{}
 	if r.opt.Log == "" {
 		return out, nil
@@ -35,10 +39,36 @@ func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
 			return nil, err
 		}
 		r.stats.LogLost += l.Lost
+		r.stats.SmallLost += l.SmallLost
+		if l.Lost > 0 && l.Why != "" {
+			r.stats.LogEnd = l.Why
+		}
 		out[pid] = h
 	}
+	r.unlogged(out, heirs)
 	inherit(out)
 	return out, nil
+}
+
+// unlogged adds forked processes that had nothing to tell: they are heirs of the last
+// one before them that had.
+func (r *reader) unlogged(logs map[uint32]*eventlog.History, heirs map[uint32]uint32) {
+	found := map[uint32]*eventlog.History{}
+	for pid := range heirs {
+		child := pid
+		for depth := 0; depth < 64 && logs[child] == nil; depth++ {
+			parent, ok := heirs[child]
+			if !ok {
+				break
+			}
+			if logs[parent] != nil {
+				found[pid] = eventlog.Heir(int(parent), r.born[thread{child, child}])
+				break
+			}
+			child = parent
+		}
+	}
+	maps.Copy(logs, found)
 }
 
 // inherit gives forked processes what their parents had, the elder ones first: a parent
@@ -62,13 +92,35 @@ func (s *space) codeAt(addr uint64) arena.Code {
 	return arena.Code{VAddr: addr, Module: -1}
 }
 
+// runtimeAt is where the runtime's code is: as the log has it, else as it is mapped. A log
+// that could not be written has nothing.
+func (s *space) runtimeAt() [2]uint64 {
+	if s.log != nil && s.log.Tracker[1] != 0 {
+		return s.log.Tracker
+	}
+	for i := range s.modules {
+		if m := &s.modules[i]; filepath.Base(m.Path) == runfile.Runtime {
+			return [2]uint64{m.Lo, m.Hi}
+		}
+	}
+	return [2]uint64{}
+}
+
+// missing is what to say of a process that has the runtime but no log; "" for others.
+func (r *reader) missing(pid uint32, s *space) string {
+	if r.opt.Log == "" || s.log != nil || s.runtime[1] == 0 || !r.kept(pid) {
+		return ""
+	}
+	return fmt.Sprintf("the runtime's log of process %d could not be written: heap objects are known as mappings only, and loops by their functions", pid)
+}
+
 // own reports whether an access is not the program's: it is by the runtime's code, or
 // to its log.
 func (s *space) own(pc, addr uint64) bool {
-	if s == nil || s.log == nil {
+	if s == nil {
 		return false
 	}
-	return pc >= s.log.Tracker[0] && pc < s.log.Tracker[1] || addr >= s.logAt[0] && addr < s.logAt[1]
+	return pc >= s.runtime[0] && pc < s.runtime[1] || addr >= s.logAt[0] && addr < s.logAt[1]
 }
 
 // ranks is one more than the highest rank that the log knows.

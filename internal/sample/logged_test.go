@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -188,5 +189,43 @@ func TestPolicies(t *testing.T) {
 	table.EachPage(func(_ int, p arena.Page) { got[p.Number-heapA>>12] = p.Placed }) //nolint:errcheck // memory
 	if d := cmp.Diff(map[uint64]bool{0: true, 1: true, 2: false, 3: false}, got); d != "" {
 		t.Errorf("pages that the program placed (-want +got):\n%s", d)
+	}
+}
+
+// TestUnlogged: a forked child that only computes has no log, but its parent's objects; one
+// that became a program without the runtime has neither.
+func TestUnlogged(t *testing.T) {
+	log := func(pid int) *eventlog.History { return eventlog.Heir(pid, 0) }
+	r := &reader{born: map[thread]uint64{{2, 2}: 10, {3, 3}: 20, {5, 5}: 30}}
+	logs := map[uint32]*eventlog.History{1: log(0)}
+	logs[1].Objects = append(logs[1].Objects,
+		eventlog.Object{Object: arena.Object{Addr: heapA, Bytes: 4096, Kind: 1}, From: 5, To: eventlog.Always},
+		eventlog.Object{Object: arena.Object{Addr: heapB, Bytes: 4096, Kind: 1}, From: 15, To: eventlog.Always})
+	r.unlogged(logs, map[uint32]uint32{2: 1, 3: 2, 5: 4})
+	inherit(logs)
+	for pid, want := range map[uint32]int{2: 1, 3: 1} {
+		if h := logs[pid]; h == nil || len(h.Objects)-1 != want {
+			t.Errorf("process %d: %+v, want %d objects", pid, h, want)
+		}
+	}
+	if logs[5] != nil || logs[4] != nil {
+		t.Error("a process of another program has a history")
+	}
+}
+
+// TestNoLog: a log that could not be written is said to be missing, and the runtime's own
+// accesses are left out all the same.
+func TestNoLog(t *testing.T) {
+	w := recording()
+	w.Mmap(100, 100, 3, 0x700000, 0x10000, 0, "/lib/numaopt/libnumaopt.so")
+	own := at(100, 0, 30, heapA, localRAM, 100)
+	own.IP = 0x700010
+	w.Add(pt.Variable{}, own, at(100, 0, 12, heapA+64, hitL1, 5))
+	_, stats := read(t, w, Options{Log: filepath.Join(t.TempDir(), "log")})
+	if stats.Own != 1 || !strings.Contains(stats.NoLog, "could not be written") {
+		t.Errorf("%d of the runtime, %q, want 1 and the reason", stats.Own, stats.NoLog)
+	}
+	if _, stats = read(t, w, Options{}); stats.NoLog != "" {
+		t.Errorf("without a log to read: %q", stats.NoLog)
 	}
 }

@@ -75,6 +75,8 @@ type Stats struct {
 	Disagree    uint64 // pages where physical address, kernel and processor disagree on the node
 	Own         uint64 // made by numaopt's runtime
 	LogLost     uint64 // records that found no room in the runtime's log
+	LogEnd      string // why
+	SmallLost   uint64 // small allocations on pages that the log had no room for
 	NoLog       string // why a log was not read
 	Moved       uint64 // pages that were on several nodes, one after the other
 	First, Last uint64 // ns by the file's clock
@@ -167,7 +169,8 @@ func (r *reader) side() error {
 	r.spaces, r.names, r.born = map[uint32]*space{}, map[uint32]string{}, map[thread]uint64{}
 	r.parents = map[uint32]uint32{}
 	mapped := map[uint32][]*perfdata.Mmap{}
-	ended := map[uint32]bool{}
+	ended, execed := map[uint32]bool{}, map[uint32]bool{}
+	heirs := map[uint32]uint32{}
 	var records, samples uint64 // lost
 	if err := r.f.Side(func(s perfdata.Side) error {
 		switch s := s.(type) {
@@ -180,6 +183,7 @@ func (r *reader) side() error {
 			if s.Exec && int(s.PID) == r.opt.Program && (r.began == 0 || s.Time < r.began) {
 				r.began = s.Time
 			}
+			execed[s.PID] = execed[s.PID] || s.Exec
 		case *perfdata.Task:
 			if s.Exit {
 				ended[s.PID] = ended[s.PID] || s.PID == s.TID
@@ -214,17 +218,21 @@ func (r *reader) side() error {
 		mapped[program] = slices.DeleteFunc(mapped[program], func(m *perfdata.Mmap) bool { return m.Time < r.began })
 	}
 	r.running = map[uint32]bool{}
-	for pid := range r.parents {
+	for pid, parent := range r.parents {
+		if !execed[pid] {
+			heirs[pid] = parent
+		}
 		r.running[pid] = !ended[pid]
 		r.names[pid] = r.named(pid, r.parents)
 		mapped[pid] = append(inherited(pid, mapped, r.parents), mapped[pid]...)
 	}
-	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)))
+	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)), heirs)
 	if err != nil {
 		return err
 	}
 	for _, pid := range slices.Sorted(maps.Keys(mapped)) {
 		s := newSpace(mapped[pid], histories[pid])
+		r.stats.NoLog = cmp.Or(r.stats.NoLog, r.missing(pid, s))
 		if r.spaces[pid] = s; s.log != nil {
 			s.firstLoop = r.places.logged(pid, s)
 		}

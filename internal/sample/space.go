@@ -22,6 +22,7 @@ type space struct {
 	// firstLoop is added to the log's numbers of loops
 	firstLoop int
 	logAt     [2]uint64 // where the process has mapped its log
+	runtime   [2]uint64 // and the runtime's code
 
 	anonymous []span // the latest of those that began at the same address, in order
 }
@@ -64,6 +65,7 @@ func newSpace(maps []*perfdata.Mmap, log *eventlog.History) *space {
 		}
 	}
 	s.cut()
+	s.runtime = s.runtimeAt()
 	if log != nil {
 		s.markFiles()
 	}

@@ -77,6 +77,9 @@ enum nmo_op {
     /* (parent, time | 0): in a log only; this process is a forked child of that one, or
      * of a child of it that had nothing to tell, since then. */
     NMO_FORKED = 21,
+    /* (tid): in a log only; the rest of the chunk is that thread's: who had it before
+     * has ended. */
+    NMO_LOG_TID = 22,
 };
 
 /* Where the emulator starts another program, the calling thread's policy, which Linux
@@ -140,7 +143,8 @@ struct nmo_move {
 
 /* ---- the log: the same ops in a file, one for each process ------------------
  *
- * PATH.PID: head, table of small allocations, chunks. A chunk is one thread's.
+ * PATH.PID: head, table of small allocations, chunks. A chunk is one thread's, and then
+ * another's (NMO_LOG_TID).
  * An image that the process executes goes on in the same file, with a new
  * NMO_HELLO and an empty table; a forked child begins its own with NMO_FORKED, and
  * what its parent had told by then holds for it: modules, call stacks, objects,
@@ -152,6 +156,7 @@ struct nmo_move {
 #define NMO_LOG_HEAD_BYTES 4096
 #define NMO_LOG_CHUNK_BYTES 65536
 #define NMO_LOG_SMALL_SLOTS (1 << 18)
+#define NMO_LOG_UNFINISHED 1 /* a record that is being written, or was left by a handler that jumped out */
 #define NMO_LOG_NOWHERE 255 /* NMO_HOMES: no page is there */
 
 struct nmo_log_head {
@@ -164,8 +169,9 @@ struct nmo_log_head {
     uint64_t lost;     /* atomic: records that found no room */
     uint64_t small_at; /* file offset of the table of struct nmo_small; the first chunk follows it */
     uint32_t small_slots;
-    uint32_t reserved;
-    uint64_t limit; /* used does not grow beyond this */
+    uint32_t error;      /* errno of what ended the log: EOVERFLOW for LIMIT, EFBIG for a smaller one; 0: nothing did */
+    uint64_t limit;      /* used does not grow beyond this */
+    uint64_t small_lost; /* atomic: votes that found no slot in the table */
 };
 
 /* Begins a chunk; records follow. */
@@ -181,7 +187,7 @@ struct nmo_log_chunk {
  * NMO_LOG_NOWHERE. NMO_MOVE is (addr, pages, node): the program moved them there. CPU
  * and node of NMO_THREAD_START are -1 where the runtime does not bind. */
 struct nmo_log_record {
-    uint32_t bytes; /* with header and payload, a multiple of 8; stored last; 0: nothing follows in this chunk */
+    uint32_t bytes; /* with header and payload, a multiple of 8, and NMO_LOG_UNFINISHED; 0: nothing follows in this chunk */
     uint16_t op;
     uint16_t reserved;
     uint64_t time; /* ns of CLOCK_MONOTONIC */

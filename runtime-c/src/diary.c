@@ -27,6 +27,8 @@ enum {
     FIRST = SMALL_AT + NMO_LOG_SMALL_SLOTS * (int)sizeof(struct nmo_small),
     CHUNK = NMO_LOG_CHUNK_BYTES,
     LIMIT = FIRST + (1 << 30),
+    RESTS = 256,
+    LEAST_REST = 1024,
     MAX_TEXT = 4096
 };
 
@@ -48,6 +50,9 @@ static bool made[FIRST / 4096]; /* pages of the table for which there is room */
 /* File offset of the thread's next record, in or at the end of its chunk; 0: it has none. */
 static __thread uint64_t next __attribute__((tls_model("initial-exec")));
 
+/* Rests of the chunks of ended threads, as next; 0: none. */
+static uint64_t rests[RESTS];
+
 static struct nmo_log_head *head(void) {
     return (struct nmo_log_head *)book->base;
 }
@@ -68,11 +73,26 @@ static long open_file(int flags) {
     return nmo_sys_call(SYS_openat, AT_FDCWD, (long)nmo_text_end(&path), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600, 0, 0);
 }
 
+static uint64_t limit_of(int resource) {
+    struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
+    nmo_sys_call(SYS_prlimit64, 0, resource, 0, (long)&most, 0, 0);
+    return most.rlim_cur;
+}
+
 /* Largest size that a file may have; to ask for more would kill the program. */
 static uint64_t largest_file(void) {
-    struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
-    nmo_sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&most, 0, 0);
-    return most.rlim_cur;
+    return limit_of(RLIMIT_FSIZE);
+}
+
+/* Largest size of a log: of a bounded address space it takes a small part, the rest is
+ * the program's. */
+static uint64_t largest_log(void) {
+    enum { SHARE = 16, LEAST = FIRST + 16 * CHUNK };
+    uint64_t file = largest_file(), space = limit_of(RLIMIT_AS);
+    if (space == RLIM_INFINITY)
+        return file;
+    space = space / SHARE > LEAST ? space / SHARE : LEAST;
+    return space < file ? space : file;
 }
 
 /* Linux before 5.14 cannot make pages through the mapping, and not every file system can
@@ -139,7 +159,7 @@ static long map_file(long fd) {
     struct stat st;
     long err = nmo_sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
     bool fresh = !err && !st.st_size;
-    uint64_t most = mapped ? mapped_bytes : LIMIT, bytes = fresh ? largest_file() : (uint64_t)st.st_size;
+    uint64_t most = mapped ? mapped_bytes : LIMIT, bytes = fresh ? largest_log() : (uint64_t)st.st_size;
     bytes = bytes < most ? bytes & ~(uint64_t)(4096 - 1) : most;
     if (!err && bytes < FIRST + CHUNK)
         err = -EFBIG;
@@ -168,6 +188,7 @@ static long map_file(long fd) {
 
 static bool open_log(void) {
     next = 0;
+    nmo_mem_zero(rests, sizeof rests);
     nmo_mem_zero(made, sizeof made);
     long fd = open_file(O_CREAT), err = fd < 0 ? fd : map_file(fd);
     if (fd >= 0)
@@ -187,17 +208,57 @@ static bool open_log(void) {
 static bool end_log(long err) {
     if (!__atomic_exchange_n(&book->over, true, __ATOMIC_RELAXED))
         nmo_warn("the log ends here: what the program does from now on is not in it", nmo_errno_name(-err));
+    __atomic_store_n(&head()->error, (uint32_t)-err, __ATOMIC_RELAXED);
     return false;
 }
 
-/* Begins a chunk in place of the one that ends at last. */
+static uint64_t end_of_chunk(uint64_t at) {
+    return FIRST + ((at - 1 - FIRST) / CHUNK + 1) * CHUNK;
+}
+
+static void leave_rest(uint64_t at) {
+    for (int i = 0; at && end_of_chunk(at) - at >= LEAST_REST && i < RESTS; i++) {
+        uint64_t none = 0;
+        if (__atomic_compare_exchange_n(&rests[i], &none, at, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+/* Writes a record of one argument at a place that is the caller's alone. */
+static void write_at(uint64_t at, int op, uint64_t arg) {
+    struct nmo_log_record *r = (struct nmo_log_record *)(book->base + at);
+    r->op = (uint16_t)op;
+    r->time = now();
+    r->args[0] = arg;
+    __atomic_store_n(&r->bytes, (uint32_t)sizeof *r, __ATOMIC_RELEASE);
+}
+
+/* Goes on in the rest of an ended thread's chunk: threads that live for a moment would
+ * fill the log with empty ones. */
+static bool take_rest(void) {
+    uint64_t at = 0, none = 0;
+    for (int i = 0; !at && i < RESTS; i++)
+        if (__atomic_load_n(&rests[i], __ATOMIC_RELAXED))
+            at = __atomic_exchange_n(&rests[i], 0, __ATOMIC_ACQUIRE);
+    if (!at)
+        return false;
+    write_at(at, NMO_LOG_TID, (uint64_t)nmo_sys_tid());
+    at += sizeof(struct nmo_log_record);
+    if (!__atomic_compare_exchange_n(&next, &none, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        leave_rest(at); /* a signal handler was faster */
+    return true;
+}
+
+/* Begins a chunk in place of the one that ends at last; 0: the thread has none yet. */
 static bool turn(uint64_t last) {
+    if (!last && take_rest())
+        return true;
     uint64_t at = __atomic_load_n(&head()->used, __ATOMIC_RELAXED);
     do {
         if (book->over)
             return false;
         if (at + CHUNK > head()->limit)
-            return end_log(-EFBIG);
+            return end_log(head()->limit < LIMIT ? -EFBIG : -EOVERFLOW);
     } while (!__atomic_compare_exchange_n(&head()->used, &at, at + CHUNK, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     long err = reserve(at, CHUNK);
     if (err < 0)
@@ -213,7 +274,7 @@ static bool turn(uint64_t last) {
 static struct nmo_log_record *take(size_t bytes, uint64_t *time) {
     for (;;) {
         uint64_t at = __atomic_load_n(&next, __ATOMIC_RELAXED);
-        uint64_t end = FIRST + ((at - 1 - FIRST) / CHUNK + 1) * CHUNK;
+        uint64_t end = end_of_chunk(at);
         *time = now();
         if (NMO_UNLIKELY(!at || at + bytes > end)) {
             if (!turn(at))
@@ -256,6 +317,7 @@ static void add(int op, const uintptr_t a[5]) {
         __atomic_fetch_add(&head()->lost, 1, __ATOMIC_RELAXED);
         return;
     }
+    __atomic_store_n(&r->bytes, bytes | NMO_LOG_UNFINISHED, __ATOMIC_RELAXED);
     r->op = (uint16_t)op;
     r->time = time;
     for (int i = 0; i < 5; i++)
@@ -312,6 +374,15 @@ bool nmo_diary_room(const struct nmo_small *slot) {
     if (!__atomic_load_n(has, __ATOMIC_RELAXED))
         __atomic_store_n(has, reserve(at & ~(uint64_t)4095, 4096) >= 0, __ATOMIC_RELAXED);
     return __atomic_load_n(has, __ATOMIC_RELAXED);
+}
+
+void nmo_diary_leave(void) {
+    if (nmo_diary && is_open())
+        leave_rest(__atomic_exchange_n(&next, 0, __ATOMIC_RELAXED));
+}
+
+void nmo_diary_no_slot(void) {
+    __atomic_fetch_add(&head()->small_lost, 1, __ATOMIC_RELAXED);
 }
 
 void nmo_tell(int op, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e) {

@@ -494,6 +494,8 @@ void nmo_diary_child(void); /* after fork: the log is the parent's */
 void nmo_diary_begin(void); /* before a forked child has a second thread: only the first opens its log */
 struct nmo_small;
 bool nmo_diary_room(const struct nmo_small *slot); /* may the slot of the log's table be looked at and written? */
+void nmo_diary_leave(void);                        /* the calling thread ends: what it has of the log goes to others */
+void nmo_diary_no_slot(void);                      /* a page found none */
 static inline bool nmo_heard(void) { /* does anybody listen? */
     return nmo_run.emulated || nmo_diary;
 }

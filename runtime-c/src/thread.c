@@ -179,6 +179,7 @@ void nmo_thread_end(void) {
     nmo_view_report(rank);
     nmo_self.rank1 = 0;
     nmo_tell(NMO_THREAD_END, (uintptr_t)rank, 0, 0, 0, 0);
+    nmo_diary_leave();
     nmo_thread_unclaim(rank);
 }
 

@@ -67,6 +67,8 @@ static void vote_page(uint64_t page, uint32_t site, int32_t bytes) {
         }
         return;
     }
+    if (nmo_diary)
+        nmo_diary_no_slot();
 }
 
 static void vote(uint32_t site, uintptr_t addr, size_t bytes) {

@@ -86,6 +86,11 @@ same "idle children" $status 0
 same "idle children: a log of the parent only" "$(echo log.[0-9]* | wc -w)" 1
 [ $(($(date +%s%N) - began)) -lt 2000000000 ] || fail "idle children: slow"
 
+logged ./gcc many 3000
+same "many threads" $status 0
+same "many threads: starts and ends" "$(count ' start ') $(count '^[0-9]+ end ')" "3001 3000"
+[ "$(stat -c %b log.[0-9]*)" -lt 8192 ] || fail "many threads: $(stat -c %b log.[0-9]*) blocks"
+
 began=$(date +%s%N)
 logged ./gcc reserve
 [ $status = 77 ] && echo "no room for large reserves: that part is left out" || {
@@ -164,18 +169,19 @@ full() { # full NAME COMMAND...: as logged, but records are lost and it is said
     same "$name" $? 0
     for f in ${dir:-.}/log.[0-9]*; do ./readlog "$f" > all.txt || fail "$name: the log is broken"; done
     lost=$(sed -n 's/^log pid .* lost \([0-9]*\) .*/\1/p' all.txt)
+    same "$name: errno" "$(od -An -tu4 -j60 -N4 $(echo ${dir:-.}/log.[0-9]* | cut -d' ' -f1) | tr -d ' ')" ${errno:-27}
     [ "${lost:-0}" -gt 0 ] && [ "$(count ' alloc ')" -gt 1000 ] || fail "$name: $lost lost, $(count ' alloc ') allocations"
 }
 for old in '' './gcc old' './gcc older'; do
     (failures=0; ulimit -f $((4200 + 256)); full "small files $old" $old ./gcc blocks 20000; exit $failures) || fail "small files $old"
-    run=disk.run dir=$PWD/disk
+    run=disk.run dir=$PWD/disk errno=28
     run_file "$dir" > disk.run && mkdir -p disk
-    export -f full same fail count; export lib run dir
+    export -f full same fail count; export lib run dir errno
     unshare -m true 2> /dev/null || { echo "no mount namespace: the full disk is left out"; continue; }
     unshare -m bash -c "failures=0; mount -t tmpfs -o size=320k none disk && { full 'a full disk $old' $old ./gcc blocks 20000; exit \$failures; }" || fail "a full disk $old"
-    run= dir=
+    run= dir= errno=
 done
 run=log.run; full "limited later" ./gcc older ./gcc limited 20000
-(failures=0; ulimit -v 800000; logged ./gcc threads 100; same "little address space" "$status $(ours)" "0 300"; exit $failures) || fail "little address space"
+(failures=0; ulimit -v 800000; logged ./gcc threads 100; same "little address space" "$status $(ours)" "0 300"; [ $(stat -c %s log.[0-9]*) -le $((800000 * 1024 / 16)) ] || fail "a large part of it"; exit $failures) || fail "little address space"
 (failures=0; ulimit -f 100; rm -f log.[0-9]*; LD_PRELOAD=$lib NUMAOPT_RUN=log.run ./gcc blocks; same "no room at all" $? 0; exit $failures) || fail "no room at all"
 exit $failures

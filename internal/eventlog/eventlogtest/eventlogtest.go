@@ -16,7 +16,10 @@ const Chunk = 4096
 type Writer struct {
 	PID   int
 	Lost  uint64
-	Small []Vote
+	Errno uint32 // of what ended it
+	// SmallLost is votes without a slot.
+	SmallLost uint64
+	Small     []Vote
 
 	chunks [][]byte
 	of     map[uint32]int // thread's present chunk
@@ -124,6 +127,8 @@ func (w *Writer) Bytes() []byte {
 	le.PutUint64(b[40:], w.Lost)
 	le.PutUint64(b[48:], head)
 	le.PutUint32(b[56:], uint32(slots))
+	le.PutUint32(b[60:], w.Errno)
+	le.PutUint64(b[72:], w.SmallLost)
 	for i, v := range w.Small {
 		at := head + (2*i+1)*16 // with free slots between
 		le.PutUint64(b[at:], v.Page)

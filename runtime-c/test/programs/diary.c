@@ -127,6 +127,19 @@ static int forks(void) {
     return wait_for(pid);
 }
 
+/* Many threads, one after the other. */
+static void *nothing(void *arg) {
+    return arg;
+}
+
+static int many(void) {
+    pthread_t t;
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&t, NULL, nothing, NULL) || pthread_join(t, NULL))
+            return 1;
+    return 0;
+}
+
 /* Reserves more than could be looked at page by page, and uses a little. */
 static int reserve(void) {
     char *at = mmap(NULL, 2ul << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -241,7 +254,7 @@ int main(int argc, char **argv) {
         int (*call)(void);
     } turns[] = {{"threads", threads}, {"signals", signals}, {"regions", regions}, {"forks", forks},
                  {"execs", execs},     {"killed", killed},   {"bound", bound},     {"limited", limited}, {"small", small},
-                 {"pins", pins},       {"idle", idle}, {"reserve", reserve}};
+                 {"pins", pins},       {"idle", idle}, {"many", many}, {"reserve", reserve}};
     if (argc > 2 && !strncmp(argv[1], "old", 3))
         return old(!strcmp(argv[1], "older"), argv + 2);
     if (argc > 2)

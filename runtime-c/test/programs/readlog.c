@@ -11,7 +11,7 @@
 
 static const char *const names[] = {
     "0",   "hello", "tracker", "pause", "resume", "module", "start",  "end",   "region", "site",  "alloc",
-    "free", "bind",  "move",    "note",  "pinned", "moved",  "dynamic", "loop", "prefer", "homes", "forked",
+    "free", "bind",  "move",    "note",  "pinned", "moved",  "dynamic", "loop", "prefer", "homes", "forked", "tid",
 };
 
 struct found {
@@ -38,18 +38,26 @@ static int by_time(const void *a, const void *b) {
 
 static void read_chunk(const char *chunk, const char *end) {
     uint64_t time = 0;
+    uint32_t tid = ((const struct nmo_log_chunk *)chunk)->tid;
     for (const char *at = chunk + sizeof(struct nmo_log_chunk); at + sizeof(struct nmo_log_record) <= end;) {
         const struct nmo_log_record *r = (const void *)at;
         if (!r->bytes)
             return;
+        if (r->bytes & NMO_LOG_UNFINISHED) {
+            at += r->bytes - NMO_LOG_UNFINISHED;
+            continue;
+        }
         rule(r->bytes % 8 == 0 && r->bytes >= sizeof *r && at + r->bytes <= end, "a record's length");
         rule(r->time >= time, "times of a chunk fall");
         rule(r->op < sizeof names / sizeof *names, "an op");
-        rule(((const struct nmo_log_chunk *)chunk)->tid != 0, "a chunk of nobody's");
+        rule(tid != 0, "a chunk of nobody's");
         if (broken)
             return;
         time = r->time;
-        found[count++] = (struct found){r, ((const struct nmo_log_chunk *)chunk)->tid};
+        if (r->op == NMO_LOG_TID)
+            tid = (uint32_t)r->args[0];
+        else
+            found[count++] = (struct found){r, tid};
         at += r->bytes;
     }
 }
