@@ -16,8 +16,8 @@ import (
 // accesses from passing for the program's behaviour.
 const MinSamples = 1000
 
-// ErrTooFew says that a profile has too few DRAM accesses for a statement.
-var ErrTooFew = errors.New("too few DRAM accesses")
+// ErrTooFew says that a profile has too few DRAM accesses, or page faults, for a statement.
+var ErrTooFew = errors.New("too few")
 
 // ErrFirstTouches says that a profile knows who touched pages first, and nothing of
 // who used them then.
@@ -44,6 +44,9 @@ func Support(p *profile.Profile) error {
 	}
 	known := Total(p).DRAM.Known()
 	n := Samples(p, known)
+	if p.Run.Source == "faults" && n < MinSamples {
+		return fmt.Errorf("%w page faults: %d with a known home, a statement wants %d; let the program run longer", ErrTooFew, n, MinSamples)
+	}
 	if n >= MinSamples {
 		return nil
 	}
@@ -53,9 +56,9 @@ func Support(p *profile.Profile) error {
 		if want <= 1 {
 			cure = "profile without --period, or a larger problem"
 		}
-		return fmt.Errorf("%w: %d samples with a known home, a statement wants %d; %s", ErrTooFew, n, MinSamples, cure)
+		return fmt.Errorf("%w DRAM accesses: %d samples with a known home, a statement wants %d; %s", ErrTooFew, n, MinSamples, cure)
 	}
-	return fmt.Errorf("%w: %d with a known home, a statement wants %d; profile a problem whose data is larger than the LLC (%v a node here), or name a smaller cache with --llc",
+	return fmt.Errorf("%w DRAM accesses: %d with a known home, a statement wants %d; profile a problem whose data is larger than the LLC (%v a node here), or name a smaller cache with --llc",
 		ErrTooFew, n, MinSamples, units.Bytes(p.Run.Cache.LLC.Bytes))
 }
 
