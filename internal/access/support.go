@@ -32,8 +32,13 @@ func OnlyFirst(p *profile.Profile) bool {
 	return p.Run.Source == "faults" && float64(Total(p).All.Total()) < again*float64(len(p.Pages))
 }
 
-// Samples is the number of samples behind count accesses.
-func Samples(p *profile.Profile, count uint64) uint64 { return count / max(1, p.Run.Period) }
+// Samples is the number of samples behind count accesses of DRAM.
+func Samples(p *profile.Profile, count uint64) uint64 {
+	if r := p.Run.Recording; r != nil && r.DRAMPeriod > 0 {
+		return uint64(math.Round(float64(count) / r.DRAMPeriod))
+	}
+	return count / max(1, p.Run.Period)
+}
 
 // Support returns nil if p has enough DRAM accesses with a known home for its
 // remote percentage, else an error that wraps ErrTooFew or ErrFirstTouches and says
@@ -73,6 +78,9 @@ func RemoteInterval(p *profile.Profile, f Flow) (lo, hi float64) {
 		return f.RemotePct(), f.RemotePct()
 	}
 	period := float64(p.Run.Period)
+	if r := p.Run.Recording; r != nil && r.EvenPeriod > 0 {
+		period = r.EvenPeriod
+	}
 	lo, hi = stat.Wilson(float64(f.Remote)/period, float64(f.Known())/period)
 	return 100 * lo, 100 * hi
 }

@@ -319,6 +319,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestDRAMPeriods: they are of the samples of DRAM, not of all.
+func TestDRAMPeriods(t *testing.T) {
+	w := recording()
+	for i := range uint64(12) {
+		s := at(100, 0, 10+i, heapA+i<<12, localRAM, 200)
+		if i >= 4 {
+			s.Source, s.Period = localRAM&^0x1f|perfdata.OpStore, 7000
+		}
+		w.Add(pt.Variable{}, s, at(100, 0, 100+i, heapA+i<<12, hitL1, 5))
+	}
+	table, _ := read(t, w, Options{})
+	// 4 samples of 1000 and 8 of 7000 accesses.
+	if mean, even := table.DRAMPeriods(); mean != 5000 || even != (4*1e6+8*49e6)/60000 {
+		t.Errorf("%v and %v", mean, even)
+	}
+}
+
 // TestLost: what the kernel says of a full buffer and what it says of an event's samples
 // are the same losses, and the larger count is the one that misses none.
 func TestLost(t *testing.T) {
