@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"numaopt/internal/arena"
+	"numaopt/internal/eventlog"
 	"numaopt/internal/perfdata"
 	pt "numaopt/internal/perfdata/perfdatatest"
 	"numaopt/internal/profile"
@@ -333,6 +334,35 @@ func TestDRAMPeriods(t *testing.T) {
 	// 4 samples of 1000 and 8 of 7000 accesses.
 	if mean, even := table.DRAMPeriods(); mean != 5000 || even != (4*1e6+8*49e6)/60000 {
 		t.Errorf("%v and %v", mean, even)
+	}
+}
+
+// TestAlternating: what is known of a process is there when its next sample comes, for so
+// many processes as there is room for.
+func TestAlternating(t *testing.T) {
+	r := &reader{spaces: map[uint32]*space{}}
+	for pid := range uint32(3 * mostFinders) {
+		r.spaces[pid] = &space{heap: newLifetimes(make([]eventlog.Object, 1))}
+	}
+	w := newWorker(r)
+	w.enter(1)
+	first := w.heap
+	w.enter(2)
+	w.enter(1)
+	if w.heap != first {
+		t.Error("the finder of process 1 is another than before")
+	}
+	for pid := range uint32(len(r.spaces)) {
+		w.enter(pid)
+		n := 0
+		for _, p := range w.processes {
+			if p.heap != nil {
+				n++
+			}
+		}
+		if w.heap == nil || n > mostFinders {
+			t.Fatalf("process %d: has a finder: %v; %d have", pid, w.heap != nil, n)
+		}
 	}
 }
 
