@@ -179,7 +179,7 @@ func TestMoved(t *testing.T) {
 	var pages []arena.Page
 	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
 	want := []arena.Page{
-		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 0, Module: -1, Serial: true},
+		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 0, Module: -1, Serial: true, Kernel: true},
 		{Number: heapA >> 12, Object: 1, Home: 0, Thread: -1, Module: -1},
 	}
 	if d := cmp.Diff(want, pages); d != "" || stats.Moved != 1 || stats.Kernel != 0 {

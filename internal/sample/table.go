@@ -328,7 +328,7 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 		if f := s.fault; f != nil {
 			p.Thread, p.Region = t.numberOf(f.tid, f.cpu), f.region
 			_, loop := f.region.Loop()
-			p.Serial = !loop && int(f.tid) == t.PID
+			p.Serial, p.Kernel = !loop && int(f.tid) == t.PID, f.kernel
 			if at := t.space.at(f.pc, f.time); at != nil && at.module >= 0 {
 				p.Module, p.PC = int(at.module), f.pc-t.space.modules[at.module].Base
 			}

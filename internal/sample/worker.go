@@ -70,7 +70,8 @@ type fault struct {
 	time, pc uint64
 	tid, cpu uint32
 	region   arena.Region
-	home     int // -1 is not known
+	home     int  // -1 is not known
+	kernel   bool // for the program: which code of it asked is not known
 }
 
 // codeEntry remembers the region of an instruction.
@@ -177,7 +178,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
-		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home})
+		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
 		return
 	}
 	served := served(s.Source, remote)
