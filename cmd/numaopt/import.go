@@ -91,7 +91,7 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	if err := profile.WriteFile(opt.out, p); err != nil {
 		return fmt.Errorf("the profile cannot be written: %w", err)
 	}
-	saySampled(std, opt.out, p, t, stats)
+	sayProfile(std, opt.out, p, func() { saySampled(std, opt.out, p, t, stats) })
 	return nil
 }
 

@@ -251,8 +251,7 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	return writeProfile(std, opt, rec, raw)
 }
 
-// writeProfile makes and writes the profile; whatever goes wrong, the program
-// has run, and its status is the command's unless the profile is lost.
+// writeProfile makes and writes the profile, and ends as keepProfile.
 func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *record.Raw) error {
 	host, _ := os.Hostname()
 	dir, _ := os.Getwd()
@@ -261,46 +260,64 @@ func writeProfile(std *stdio, opt profileOptions, rec record.Options, raw *recor
 		Cache: rec.Cache, Period: opt.period, Plan: opt.plan,
 	})
 	if err != nil {
-		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
-		return &exitError{code: max(raw.Status, 1)}
+		return lostProfile(std, raw.Status, err)
 	}
 	if opt.affine {
 		p.Warnings = append(p.Warnings, "loops of dynamic and guided schedules ran affine (--affine), as the program does only under a plan that says so: this profile is for plan --affine")
 	} else if slices.ContainsFunc(rec.Run.Loops, func(l runfile.Loop) bool { return l.Schedule == runfile.Affine }) {
 		p.Warnings = append(p.Warnings, "loops that the plan has made affine ran without stealing: who helps whom is up to how busy this machine's CPUs are; what the plan predicts to be stolen comes on top, and numaopt lab counts it")
 	}
-	file, err := keepProfile(opt.out, p)
+	return keepProfile(std, opt.out, p, raw.Status, func(file string) {
+		if len(raw.Set) > 0 {
+			fmt.Fprintf(std.err, "numaopt: set for the program, as it had not: %s\n", strings.Join(raw.Set, " "))
+		}
+		var accesses uint64
+		for i := range p.Rows {
+			accesses += p.Rows[i].Count
+		}
+		fmt.Fprintf(std.err, "numaopt: %s: %s accesses to %d pages by %s in %.1f s\n", file, thousands(accesses), len(p.Pages), plural(ranks(p), "thread", "threads"), raw.Elapsed.Seconds())
+	})
+}
+
+// lostProfile says why there is no profile of a program that ended with status, and ends
+// with that, but not with 0.
+func lostProfile(std *stdio, status int, why error) error {
+	fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", why)
+	return &exitError{code: max(status, 1)}
+}
+
+// keepProfile writes the profile of a program that ended with status, says what is in
+// it and what comes next, and ends with that status. Where it cannot be written to path,
+// it is kept in another file, and the status is not 0.
+func keepProfile(std *stdio, path string, p *profile.Profile, status int, say func(file string)) error {
+	file, err := writeAnywhere(path, p)
 	if file == "" {
-		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
-		return &exitError{code: max(raw.Status, 1)}
+		return lostProfile(std, status, err)
 	}
 	if err != nil {
 		fmt.Fprintf(std.err, "numaopt: %v; the profile is in %s\n", err, file)
-		opt.out = file
-		raw.Status = max(raw.Status, 1)
+		status = max(status, 1)
 	}
-	for _, w := range p.Warnings {
-		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
-	}
-	if len(raw.Set) > 0 {
-		fmt.Fprintf(std.err, "numaopt: set for the program, as it had not: %s\n", strings.Join(raw.Set, " "))
-	}
-	var accesses uint64
-	for i := range p.Rows {
-		accesses += p.Rows[i].Count
-	}
-	fmt.Fprintf(std.err, "numaopt: %s: %s accesses to %d pages by %s in %.1f s\n", opt.out, thousands(accesses), len(p.Pages), plural(ranks(p), "thread", "threads"), raw.Elapsed.Seconds())
-	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", opt.out)
-	if raw.Status != 0 {
-		return &exitError{code: raw.Status}
+	sayProfile(std, file, p, func() { say(file) })
+	if status != 0 {
+		return &exitError{code: status}
 	}
 	return nil
 }
 
-// keepProfile writes the profile to path or, where that fails after all (a full
+// sayProfile tells what to know of a profile, what is in it, and what comes next.
+func sayProfile(std *stdio, file string, p *profile.Profile, say func()) {
+	for _, w := range p.Warnings {
+		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
+	}
+	say()
+	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", file)
+}
+
+// writeAnywhere writes the profile to path or, where that fails after all (a full
 // disk, a directory that is gone), to a file in the directory for temporary
 // files or in the current one. It returns where, and what failed.
-func keepProfile(path string, p *profile.Profile) (string, error) {
+func writeAnywhere(path string, p *profile.Profile) (string, error) {
 	first := profile.WriteFile(path, p)
 	if first == nil {
 		return path, nil

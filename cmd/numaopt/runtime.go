@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"slices"
 
 	"numaopt/internal/launch"
 	"numaopt/internal/runfile"
@@ -12,27 +11,24 @@ import (
 	"numaopt/internal/topo"
 )
 
-// underRuntime is the command that runs the program with numaopt's runtime, which
+// underRuntime is the environment in which the program runs with numaopt's runtime, which
 // writes down what samples do not tell in log.PID of each process, and how its threads
-// are bound. perf itself runs without the runtime.
-func underRuntime(std *stdio, opt profileOptions, machine topo.Topology, log string) (command []string, bind string, err error) {
+// are bound.
+func underRuntime(std *stdio, opt profileOptions, machine topo.Topology, log string) (environ []string, bind string, err error) {
 	if _, err := symbol.Describe(opt.program[0]); err != nil { // a static program, or one that the runtime cannot be loaded into
 		if opt.plan != "" {
 			return nil, "", err
 		}
 		fmt.Fprintf(std.err, "numaopt: %v: the program runs without numaopt's runtime\n", err)
-		return opt.program, bindNone, nil
+		return os.Environ(), bindNone, nil
 	}
 	run, bind, err := trackedRun(std, opt, machine)
 	if err != nil {
 		return nil, "", err
 	}
 	run.Log = log
-	environ, err := launchEnviron(run, os.Environ())
-	if err != nil {
-		return nil, "", err
-	}
-	return slices.Concat([]string{"env"}, changed(os.Environ(), environ), opt.program), bind, nil
+	environ, err = launchEnviron(run, os.Environ())
+	return environ, bind, err
 }
 
 // trackedRun is the run file of a program that is sampled, and how its threads are
@@ -63,9 +59,4 @@ func trackedRun(std *stdio, opt profileOptions, machine topo.Topology) (runfile.
 		run.Nodes = append(run.Nodes, n.OS)
 	}
 	return run, bind, nil
-}
-
-// changed is the variables of b that are not in a.
-func changed(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(b), func(kv string) bool { return slices.Contains(a, kv) })
 }

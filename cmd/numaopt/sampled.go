@@ -157,7 +157,7 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 		}
 		defer os.RemoveAll(dir)
 		log = filepath.Join(dir, "log")
-		if rec.Command, run.Bind, err = underRuntime(std, opt, machine, log); err != nil {
+		if rec.Env, run.Bind, err = underRuntime(std, opt, machine, log); err != nil {
 			return err
 		}
 		run.Plan = opt.plan
@@ -170,14 +170,7 @@ func runSampled(ctx context.Context, std *stdio, opt profileOptions, from source
 	warnNotes(std, r.Notes)
 	run.Recording.Notes = append(run.Recording.Notes, r.Notes...)
 	run.Start, run.ExitStatus = r.Start, r.Status
-	if err := keepSampled(std, opt, run, r, log); err != nil {
-		fmt.Fprintf(std.err, "numaopt: the profile is lost: %v\n", err)
-		return &exitError{code: max(r.Status, 1)}
-	}
-	if r.Status != 0 {
-		return &exitError{code: r.Status}
-	}
-	return nil
+	return keepSampled(std, opt, run, r, log)
 }
 
 func whose(opt profileOptions) string {
@@ -218,51 +211,46 @@ func warnNotes(std *stdio, notes []string) {
 	}
 }
 
-// keepSampled makes and writes the profile of a recording; log is the name of the
-// runtime's logs, if there are any.
+// keepSampled makes and writes the profile of a recording, and ends as keepProfile; log
+// is the name of the runtime's logs, if there are any.
 func keepSampled(std *stdio, opt profileOptions, run profile.Run, r *record.Recording, log string) error {
+	p, t, stats, err := sampledProfile(opt, run, r, log)
+	if err != nil {
+		return lostProfile(std, r.Status, err)
+	}
+	return keepProfile(std, opt.out, p, r.Status, func(file string) { saySampled(std, file, p, t, stats) })
+}
+
+// sampledProfile makes the profile of a recording.
+func sampledProfile(opt profileOptions, run profile.Run, r *record.Recording, log string) (*profile.Profile, *sample.Table, *sample.Stats, error) {
 	f, err := perfdata.Open(r.File)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	defer f.Close()
 	symbols := new(symbol.Table)
-	o := sample.Options{Machine: run.Topology, Symbols: symbols, Log: log}
+	o := sample.Options{Machine: run.Topology, Symbols: symbols, Log: log, Program: r.PID}
 	if run.Recording.SystemWide && !opt.all { // the processor follows no process
-		if o.PID = opt.pid; o.PID == 0 {
-			o.Parent = r.PID
-		}
+		o.PID = opt.pid
 	}
 	t, stats, err := sample.Read(f, o)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	p, err := ingest.Sampled(f, t, stats, run, symbols)
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	p.Run.Elapsed = r.Elapsed
 	if r.Migrated > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("NUMA balancing moved %s pages between nodes while the program ran (of all processes; the kernel's own count)", thousands(r.Migrated)))
 	}
-	file, err := keepProfile(opt.out, p)
-	if file == "" {
-		return err
-	}
-	if err != nil {
-		fmt.Fprintf(std.err, "numaopt: %v; the profile is in %s\n", err, file)
-	}
-	saySampled(std, file, p, t, stats)
-	return nil
+	return p, t, stats, nil
 }
 
-// saySampled tells what a profile of samples holds, and what comes next.
+// saySampled tells what a profile of samples holds.
 func saySampled(std *stdio, file string, p *profile.Profile, t *sample.Table, stats *sample.Stats) {
-	for _, w := range p.Warnings {
-		fmt.Fprintf(std.err, "numaopt: warning: %s\n", w)
-	}
 	fmt.Fprintf(std.err, "numaopt: %s: %s samples on %s pages by %s of %s\n", file, thousands(stats.Used), thousands(pages(p)), plural(ranks(p), "thread", "threads"), t.Command)
-	fmt.Fprintf(std.err, "numaopt: next: numaopt report %s\n", file)
 }
 
 // pages is how many pages a profile has, each once on whatever homes it was.

@@ -81,12 +81,12 @@ func sampled(t *testing.T, h host, opt profileOptions) (*profile.Profile, string
 
 var program7 = []string{"sh", "-c", "exit 7"}
 
-// preloaded is how the program is run under the runtime.
-var preloaded = regexp.MustCompile(`env LD_PRELOAD=\S+/libnumaopt\.so NUMAOPT_RUN=\S+\.run sh`)
+// attachedTo is how perf is told which process to follow.
+var attachedTo = regexp.MustCompile(`-t [1-9][0-9]*$`)
 
 // TestCommandLines holds the whole command line of perf for machines of all kinds.
 func TestCommandLines(t *testing.T) {
-	const always = "record -q -o FILE -d --sample-cpu -k CLOCK_MONOTONIC -W "
+	const always = "record -o FILE -d --sample-cpu -k CLOCK_MONOTONIC -W "
 	for _, c := range []struct {
 		machine string
 		opt     profileOptions
@@ -122,7 +122,11 @@ func TestCommandLines(t *testing.T) {
 			got := calls()
 			last := got[len(got)-1]
 			last[slices.Index(last, "-o")+1] = "FILE"
-			if d := cmp.Diff(always+c.want+" -- env RUNTIME sh -c exit 7", preloaded.ReplaceAllString(strings.Join(last, " "), "env RUNTIME sh")); d != "" {
+			want := always + c.want + " --control fd:3,3"
+			if c.machine != "zen2" { // it records the whole machine
+				want += " --inherit -t PID"
+			}
+			if d := cmp.Diff(want, attachedTo.ReplaceAllString(strings.Join(last, " "), "-t PID")); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 			// Also where everything is recorded, the profile is of the program.
@@ -206,8 +210,8 @@ func TestClamps(t *testing.T) {
 		args    string
 	}{
 		{"", profileOptions{frequency: 200000}, "200000 samples a second are over the kernel's limit: 100000", "-F 100000"},
-		{"mlock", profileOptions{}, "only 16 pages for each CPU", "-m 16 --"},
-		{"no-phys", profileOptions{}, "", "-c 20011 --"},
+		{"mlock", profileOptions{}, "only 16 pages for each CPU", "-m 16 --control"},
+		{"no-phys", profileOptions{}, "", "-c 20011 --control"},
 	} {
 		calls := standIn(t, c.standin)
 		c.opt.program = []string{"sh", "-c", "exit 0"}
@@ -240,7 +244,9 @@ func TestProgramEnds(t *testing.T) {
 		{"signal", "", "kill -SEGV $$", 139, true, ""},
 		{"terminated", "", "kill $$", 143, true, ""},
 		{"cut", "cut", "exit 5", 5, true, "cut short"},
-		{"perf dies", "dies", "exit 0", 137, false, "the profile is lost"},
+		{"perf dies", "dies", "exit 0", 1, false, "the profile is lost"},
+		{"perf dies first", "dies", "sleep 0.3; exit 4", 4, false, "perf ended before the program, which was not recorded any more then: perf 6.8.12: signal: killed"},
+		{"no room", "full", "sleep 0.3; exit 4", 4, false, "No space left on device\nmake room in "},
 		{"outlives", "", "sleep 30 >/dev/null 2>&1 & exit 3", 3, true, ""},
 		{"forks away", "", "(setsid sleep 30 >/dev/null 2>&1 &) ; exit 0", 0, true, ""},
 	} {

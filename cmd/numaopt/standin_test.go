@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -65,6 +64,7 @@ const recordHelp = ` Usage: perf record [<options>] [<command>]
     -k, --clockid <clockid>
     -o, --output <file>   output file name
     -W, --weight          sample by weight (on special events only)
+        --control <fd:ctl-fd[,ack-fd] or fifo:ctl-fifo[,ack-fifo]>
         --phys-data       Record the sample physical addresses
         --sample-cpu      Record the sample cpu
 `
@@ -85,15 +85,14 @@ func standinPerf(args []string) int {
 	}
 	note(args)
 	if words, status := refusal(mode, args); status != 0 {
-		if !slices.Contains(args, "-q") { // then perf is silent even about errors
-			fmt.Fprintln(os.Stderr, words)
-		}
+		fmt.Fprintln(os.Stderr, words)
 		return status
 	}
-	if !slices.Contains(args, "--") {
-		return standinAttached(args)
+	if slices.Contains(args, "--") { // numaopt's trial
+		writeRecording(mode, args, uint32(os.Getpid()))
+		return 0
 	}
-	return standinRun(mode, args, args[slices.Index(args, "--")+1:])
+	return standinAttached(mode, args)
 }
 
 // note adds a call to the log.
@@ -108,7 +107,7 @@ func note(args []string) {
 // refusal is what perf says in a mode, in its own words.
 func refusal(mode string, args []string) (words string, status int) {
 	switch {
-	case mode == "gone" && slices.Contains(args, "-p"):
+	case mode == "gone" && !slices.Contains(args, "--"):
 		return "", 255
 	case mode == "refuses":
 		return "Error:\nThe sys_perf_event_open() syscall returned with 22 (Invalid argument) for event (x).", 255
@@ -122,27 +121,6 @@ func refusal(mode string, args []string) (words string, status int) {
 	return "", 0
 }
 
-// standinRun runs a program and ends as perf record does: with its status, or by
-// its signal.
-func standinRun(mode string, args, command []string) int {
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
-		return 255
-	}
-	if mode == "dies" && command[0] != "true" {
-		syscall.Kill(os.Getpid(), syscall.SIGKILL) //nolint:errcheck // it is us
-	}
-	signal.Ignore(syscall.SIGINT)
-	cmd.Wait() //nolint:errcheck // its status is below
-	writeRecording(mode, args, uint32(cmd.Process.Pid))
-	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if ws.Signaled() {
-		dieOf(ws.Signal())
-	}
-	return ws.ExitStatus()
-}
-
 // dieOf ends this process by a signal, in a shell's place: a Go program prints its
 // stacks at some.
 func dieOf(sig syscall.Signal) {
@@ -151,29 +129,66 @@ func dieOf(sig syscall.Signal) {
 }
 
 // standinAttached records until it is told to end, or its process has ended.
-func standinAttached(args []string) int {
+func standinAttached(mode string, args []string) int {
 	signals := make(chan os.Signal, 1)
 	time.Sleep(100 * time.Millisecond) // before it heeds signals, as perf takes some time
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	os.WriteFile(args[slices.Index(args, "-o")+1], []byte("PERFILE2"), 0o666) //nolint:errcheck // the test misses it
-	pid, err := strconv.Atoi(os.Getenv(standinPID))
-	if err != nil {
-		pid = os.Getppid()
+	pid, followed := standinTarget(args)
+	standinBegins(args)
+	switch mode {
+	case "dies":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL) //nolint:errcheck // it is us
+	case "full":
+		fmt.Fprintln(os.Stderr, "failed to write perf data, error: No space left on device")
+		return 228
 	}
-	followed := slices.Index(args, "-p")
-	if followed >= 0 {
-		pid, _ = strconv.Atoi(args[followed+1])
-	}
-	for followed < 0 || syscall.Kill(pid, 0) == nil {
+	for !followed || syscall.Kill(pid, 0) == nil {
 		select {
 		case sig := <-signals:
-			writeRecording("", args, uint32(pid))
+			writeRecording(mode, args, uint32(pid))
 			dieOf(sig.(syscall.Signal))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	writeRecording("", args, uint32(pid))
+	writeRecording(mode, args, uint32(pid))
 	return 0
+}
+
+// standinTarget is the process that a recording is of: one that perf follows or, in a
+// recording of the whole machine, the one that the test names, else numaopt's other child.
+func standinTarget(args []string) (pid int, followed bool) {
+	for _, flag := range []string{"-p", "-t"} {
+		if i := slices.Index(args, flag); i >= 0 {
+			pid, _ = strconv.Atoi(args[i+1])
+			return pid, true
+		}
+	}
+	if pid, err := strconv.Atoi(os.Getenv(standinPID)); err == nil {
+		return pid, false
+	}
+	parent := os.Getppid()
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		for _, child := range strings.Fields(string(text)) {
+			if n, _ := strconv.Atoi(child); n != os.Getpid() {
+				return n, false
+			}
+		}
+	}
+	return parent, false
+}
+
+// standinBegins answers on the descriptors of --control when it is asked.
+func standinBegins(args []string) {
+	var ask, answer uintptr
+	if i := slices.Index(args, "--control"); i >= 0 {
+		fmt.Sscanf(args[i+1], "fd:%d,%d", &ask, &answer)
+	}
+	asked := make([]byte, 16)
+	if n, _ := os.NewFile(ask, "ask").Read(asked); string(asked[:n]) == "enable\n" {
+		os.NewFile(answer, "answer").WriteString("ack\n") //nolint:errcheck // the test misses it
+	}
 }
 
 // writeRecording writes 40 samples of a process; system-wide, also 100 of perf's own

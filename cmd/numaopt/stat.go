@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -35,16 +36,17 @@ func newStatCmd(std *stdio, run func(context.Context, statOptions) error) *cobra
 		Use:   "stat [flags] -- PROGRAM [ARGS]",
 		Short: "count local and remote memory traffic of a program, nothing sampled",
 		Long: `stat runs a program at its own speed and counts by the processor's counters how many
-cache lines came from local DRAM, from DRAM of other nodes and from their caches: the
-cheap figure for CI on real hardware. Where this user may count the whole machine, it
-also says what each node's memory controllers and links moved.
+cache lines came from local DRAM, from DRAM of other nodes and, where the processor
+tells, from their caches: the cheap figure for CI on real hardware. Where this user may
+count the whole machine, it also says what each node's memory controllers and links moved.
 
 What is counted differs by processor and is said: retired loads on Intel, all fills of
 the L1 data cache on AMD, reads that miss the last cache on Arm. The table goes to
 stderr, or with -o to a file: stdout is the program's.
 
 Exit status: the program's; 1 where --max-remote does not hold; 3 where the processor
-has no such counters, or the program brought too few lines for a percentage.`,
+has no such counters or the kernel gave the program none, and with --max-remote where
+the program brought too few lines for a percentage.`,
 		Example: `  numaopt stat -- ./app 1000
   numaopt stat -r 5 --max-remote 10 --json -o stat.json -- ./app 1000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,37 +95,44 @@ func runStat(ctx context.Context, std *stdio, opt statOptions) error {
 	count := counters.Options{Machine: machine, Topology: nodes, Counters: set, Open: h.open, Command: opt.program, Stdin: std.in, Stdout: std.out, Stderr: std.err}
 	runs, warnings, err := countRuns(ctx, opt, count)
 	if err != nil {
+		return ended(std, runs, err)
+	}
+	r := counters.NewResult(count, runs, warnings)
+	if err := ended(std, runs, writeStat(std, opt, r)); err != nil || opt.maxRemote == nil {
 		return err
 	}
-	r, err := counters.NewResult(count, runs, warnings)
-	if err == nil {
-		err = writeStat(std, opt, r)
-	} else {
-		err = cannot(err)
+	if r.Remote == nil {
+		return cannot(errors.New("too few lines to hold against --max-remote"))
 	}
-	if status := runs[len(runs)-1].Status; status != 0 {
-		if err != nil {
-			fmt.Fprintf(std.err, "numaopt: %v\n", err)
-		}
-		return &exitError{code: status}
-	}
-	if err != nil {
-		return err
-	}
-	if opt.maxRemote != nil && r.RemotePct > *opt.maxRemote {
+	if r.RemotePct > *opt.maxRemote {
 		return &exitError{exitCheckFailed, fmt.Errorf("%s of the lines are remote, more than %s", units.FormatPercent(r.RemotePct), units.FormatPercent(*opt.maxRemote))}
 	}
 	return nil
 }
 
-// countRuns runs the program as often as asked, or until it fails: that run is the last.
+// ended is err, or the program's own failure: then err is said, but the status is the
+// program's.
+func ended(std *stdio, runs []counters.Traffic, err error) error {
+	if len(runs) == 0 || runs[len(runs)-1].Status == 0 {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "numaopt: %v\n", err)
+	}
+	return &exitError{code: runs[len(runs)-1].Status}
+}
+
+// countRuns runs the program as often as asked, or until it fails or could not be
+// counted: that run is the last.
 func countRuns(ctx context.Context, opt statOptions, count counters.Options) (runs []counters.Traffic, warnings []string, err error) {
 	for range opt.repeat {
 		t, w, err := counters.Count(context.WithoutCancel(ctx), count) // signals are the program's
-		if err != nil {
-			return nil, nil, cannot(err)
+		if t != nil {
+			runs = append(runs, *t)
 		}
-		runs = append(runs, *t)
+		if err != nil {
+			return runs, nil, cannot(err)
+		}
 		for _, text := range w {
 			if !slices.Contains(warnings, text) {
 				warnings = append(warnings, text)

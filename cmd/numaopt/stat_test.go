@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,21 +19,28 @@ import (
 // counted is a Skylake-SP whose counters read 600,000 lines of local DRAM and 100,000
 // of each other kind, and nothing of the whole machine, which this user may not count.
 func counted(t *testing.T) host {
+	return countedAs(t, func(config uint64) (lines, running uint64) {
+		if config == 0x1d3 {
+			return 600_000, 1000
+		}
+		return 100_000, 1000
+	})
+}
+
+// countedAs is that with other lines by event, in the part of 1000 that it was running.
+func countedAs(t *testing.T, counter func(config uint64) (lines, running uint64)) host {
 	h := fixture(t, "skylake-sp", nil)
 	h.open = func(a *unix.PerfEventAttr, pid, _, _, _ int) (int, error) {
 		if pid == -1 {
 			return -1, unix.EACCES
 		}
-		lines := uint64(100_000)
-		if a.Config == 0x1d3 {
-			lines = 600_000
-		}
+		lines, running := counter(a.Config)
 		fd, err := unix.MemfdCreate("counter", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var b []byte
-		for _, v := range []uint64{lines, 1000, 1000} {
+		for _, v := range []uint64{lines, 1000, running} {
 			b = binary.NativeEndian.AppendUint64(b, v)
 		}
 		_, err = unix.Pwrite(fd, b, 0)
@@ -71,6 +79,39 @@ func TestStat(t *testing.T) {
 		c.opt.host = counted(t)
 		if said, err := stat(c.opt); exitCode(err) != c.status || !strings.Contains(said, c.said) {
 			t.Errorf("%s: %v (exit status %d)\n%s", c.name, err, exitCode(err), said)
+		}
+	}
+}
+
+// TestStatNotCounted: the gate does not pass on what was not counted, and the program's
+// own failure comes first.
+func TestStatNotCounted(t *testing.T) {
+	limit := 1.0
+	never := countedAs(t, func(uint64) (lines, running uint64) { return 0, 0 })
+	for script, status := range map[string]int{"exit 0": exitCannot, "exit 9": 9} {
+		said, err := stat(statOptions{program: []string{"sh", "-c", script}, maxRemote: &limit, host: never})
+		if exitCode(err) != status || !strings.Contains(said+fmt.Sprint(err), "LOCAL_DRAM was not counted") {
+			t.Errorf("%s: %v (exit status %d)\n%s", script, err, exitCode(err), said)
+		}
+	}
+}
+
+// TestStatFew: a run of few lines is told, and its status is the program's; only the
+// gate cannot be held.
+func TestStatFew(t *testing.T) {
+	limit := 1.0
+	few := countedAs(t, func(uint64) (lines, running uint64) { return 10, 1000 })
+	for _, c := range []struct {
+		opt    statOptions
+		status int
+	}{
+		{statOptions{program: []string{"true"}}, 0},
+		{statOptions{program: []string{"sh", "-c", "exit 9"}, maxRemote: &limit}, 9},
+		{statOptions{program: []string{"true"}, maxRemote: &limit}, exitCannot},
+	} {
+		c.opt.host = few
+		if said, err := stat(c.opt); exitCode(err) != c.status || !strings.Contains(said, "remote: too few lines to tell") {
+			t.Errorf("%v: %v (exit status %d)\n%s", c.opt.program, err, exitCode(err), said)
 		}
 	}
 }

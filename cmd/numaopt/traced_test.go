@@ -90,19 +90,22 @@ func sampledBy(t *testing.T, sampler string, program []string) *profile.Profile 
 	}
 	log := filepath.Join(dir, "log")
 	opt := profileOptions{program: program, bind: string(topo.BindCompact)}
-	command, _, err := underRuntime(&stdio{in: os.Stdin, out: io.Discard, err: os.Stderr}, opt, machine, log)
+	environ, _, err := underRuntime(&stdio{in: os.Stdin, out: io.Discard, err: os.Stderr}, opt, machine, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if command[0] != "env" {
-		t.Fatalf("runs %q, want the runtime loaded", command)
-	}
 	const period = 1000
 	args := []string{"-plugin", fmt.Sprintf("%s,out=%s,period=%d", sampler, filepath.Join(dir, "raw"), period)}
-	for command = command[1:]; strings.Contains(command[0], "="); command = command[1:] {
-		args = append(args, "-E", command[0])
+	// What acts on the dynamic linker is not for the emulator itself.
+	for _, kv := range environ {
+		if strings.HasPrefix(kv, "LD_PRELOAD=") || strings.HasPrefix(kv, runfile.Variable+"=") {
+			args = append(args, "-E", kv)
+		}
 	}
-	cmd := exec.Command("qemu-x86_64", append(args, command...)...)
+	if len(args) != 6 {
+		t.Fatalf("%q: want the runtime loaded", args)
+	}
+	cmd := exec.Command("qemu-x86_64", append(args, program...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)

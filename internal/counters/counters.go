@@ -89,7 +89,8 @@ type counter struct {
 }
 
 // Count runs the command once. warnings say what could not be counted. The error is
-// the kernel's (a *pmu.OpenError) or of a program that cannot be started.
+// the kernel's (a *pmu.OpenError), of a program that cannot be started or, with t, of
+// an event that was not counted though the program has run.
 func Count(ctx context.Context, opt Options) (t *Traffic, warnings []string, err error) {
 	// The program inherits the events of the thread that starts it.
 	runtime.LockOSThread()
@@ -110,20 +111,21 @@ func Count(ctx context.Context, opt Options) (t *Traffic, warnings []string, err
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}
-	t = &Traffic{}
+	t = &Traffic{Running: 1}
 	if t.Status, err = record.Wait(ctx, cmd, func() {}); err != nil {
 		return nil, nil, err
 	}
 	t.Elapsed = time.Since(start)
-	return t, warnings, t.read(append(mine, shared...), len(opt.Topology.Nodes))
+	if err := t.readNodes(shared, len(opt.Topology.Nodes)); err != nil {
+		warnings = append(warnings, fmt.Sprintf("memory controllers and links are not told: %v", err))
+	}
+	return t, warnings, t.read(mine)
 }
 
 // open opens the events that the program is to inherit.
 func (opt *Options) open() (open []counter, err error) {
 	for _, e := range opt.Counters.Events {
-		attr := opt.Machine.CounterAttr(&e)
-		attr.Bits |= unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitEnableOnExec | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
-		fd, err := opt.Open(attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		fd, err := opt.Open(opt.Machine.ProgramAttr(&e), 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 		if err != nil {
 			return open, opt.Machine.CounterError(&e, false, err)
 		}
@@ -154,7 +156,7 @@ func closeAll(open []counter) {
 }
 
 // value is a counter's, scaled from the part of the time, in [0,1], that it was
-// running. One that never ran has 0 of nothing.
+// running. One that never ran is an error: 0 would be taken for a count.
 func (c *counter) value() (value, running float64, err error) {
 	var b [3 * 8]byte
 	n, err := unix.Read(c.fd, b[:])
@@ -166,16 +168,34 @@ func (c *counter) value() (value, running float64, err error) {
 		words[i] = binary.NativeEndian.Uint64(b[8*i:])
 	}
 	if words[2] == 0 {
-		return 0, 0, nil
+		return 0, 0, fmt.Errorf("%s was not counted: it never had a counter, because others have them (sysctl kernel.nmi_watchdog=0, and end other profilers) or the program was too short", c.event.Name)
 	}
 	running = float64(words[2]) / float64(max(words[1], words[2]))
 	return float64(words[0]) / running, running, nil
 }
 
-// read adds up the counters, on a machine of so many nodes.
-func (t *Traffic) read(counters []counter, nodes int) error {
-	t.Running = 1
+// read adds up the program's counters.
+func (t *Traffic) read(counters []counter) error {
 	sum := map[pmu.Role]float64{}
+	for i := range counters {
+		v, running, err := counters[i].value()
+		if err != nil {
+			return err
+		}
+		t.Running = min(t.Running, running)
+		sum[counters[i].event.Role] += v
+	}
+	t.LocalDRAM, t.RemoteDRAM, t.RemoteCache = sum[pmu.LocalDRAM], sum[pmu.RemoteDRAM], sum[pmu.RemoteCache]
+	if all, ok := sum[pmu.LastMisses]; ok {
+		t.RemoteDRAM = sum[pmu.RemoteAccess]
+		t.LocalDRAM = max(0, all-t.RemoteDRAM)
+	}
+	return nil
+}
+
+// readNodes adds up the machine's counters by node, on a machine of so many; where one
+// was not counted, none is told.
+func (t *Traffic) readNodes(counters []counter, nodes int) error {
 	byNode := make([]Node, nodes)
 	for i := range counters {
 		c := &counters[i]
@@ -184,16 +204,10 @@ func (t *Traffic) read(counters []counter, nodes int) error {
 			return err
 		}
 		t.Running = min(t.Running, running)
-		sum[c.event.Role] += v
 		if int(c.node) < nodes && c.node >= 0 {
 			byNode[c.node].Node = int(c.node)
 			byNode[c.node].add(c.event.Role, v)
 		}
-	}
-	t.LocalDRAM, t.RemoteDRAM, t.RemoteCache = sum[pmu.LocalDRAM], sum[pmu.RemoteDRAM], sum[pmu.RemoteCache]
-	if all, ok := sum[pmu.LastMisses]; ok {
-		t.RemoteDRAM = sum[pmu.RemoteAccess]
-		t.LocalDRAM = max(0, all-t.RemoteDRAM)
 	}
 	t.Nodes = slices.DeleteFunc(byNode, func(n Node) bool { return n.Read+n.Written+n.Sent == 0 })
 	return nil

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,10 +133,7 @@ func TestResult(t *testing.T) {
 	}
 	b := *a
 	b.LocalDRAM = 800_000
-	r, err := NewResult(opt, []Traffic{*a, b}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewResult(opt, []Traffic{*a, b}, nil)
 	var out bytes.Buffer
 	if err := r.WriteText(&out); err != nil {
 		t.Fatal(err)
@@ -168,15 +167,62 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestFew: no percentage of next to nothing.
+// TestFew: the counts, but no percentage of next to nothing.
 func TestFew(t *testing.T) {
-	opt := twoNodes(t, script(t, map[uint64][3]uint64{0x1d3: {10, 1, 1}, 0x2d3: {10, 1, 0}}, nil))
+	opt := twoNodes(t, script(t, map[uint64][3]uint64{0x1d3: {10, 1, 1}, 0x2d3: {0, 1, 1}, 0x4d3: {0, 1, 1}, 0x8d3: {0, 1, 1}}, nil))
 	opt.Counters.Uncore = nil
 	got, _, err := Count(context.Background(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewResult(opt, []Traffic{*got}, nil); err == nil || !strings.Contains(err.Error(), "brought 10 lines from memory: too few") {
-		t.Error(err)
+	r := NewResult(opt, []Traffic{*got}, nil)
+	var table, text bytes.Buffer
+	if err := errors.Join(r.WriteText(&table), r.WriteJSON(&text)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(table.String(), "remote: too few lines to tell") || strings.Contains(table.String(), "%") || strings.Contains(text.String(), "pct") ||
+		!strings.Contains(strings.Join(r.Warnings, " "), "brought 10 lines from memory: too few") {
+		t.Errorf("%q\n%s\n%s", r.Warnings, &table, &text)
+	}
+}
+
+// TestNotCounted: an event that never had a counter is not 0 lines. One of the
+// program's is an error, with what is known of the run; one of the machine's a warning.
+func TestNotCounted(t *testing.T) {
+	without := func(config uint64) Options {
+		values := maps.Clone(reads)
+		values[config] = [3]uint64{0, 1000, 0}
+		return twoNodes(t, script(t, values, nil))
+	}
+	got, _, err := Count(context.Background(), without(0x2d3))
+	if err == nil || !strings.Contains(err.Error(), "REMOTE_DRAM was not counted") || got == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, warnings, err := Count(context.Background(), without(0xf02))
+	if err != nil || len(got.Nodes) != 0 || len(warnings) != 1 || !strings.Contains(warnings[0], "data was not counted") {
+		t.Errorf("%+v, %q, %v", got, warnings, err)
+	}
+}
+
+// TestMeanNodes: by node, wherever it stands in a run.
+func TestMeanNodes(t *testing.T) {
+	got := mean([]Traffic{{Nodes: []Node{{Node: 1, Read: 10, Sent: 4}}}, {Nodes: []Node{{Node: 0, Written: 2}, {Node: 1, Read: 30}}}}).Nodes
+	if want := []Node{{Node: 0, Written: 1}, {Node: 1, Read: 20, Sent: 2}}; !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestNoCaches: what no event counts has no row.
+func TestNoCaches(t *testing.T) {
+	opt := twoNodes(t, script(t, reads, nil))
+	opt.Counters.Events = opt.Counters.Events[:2]
+	a, _, err := Count(context.Background(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := NewResult(opt, []Traffic{*a}, nil)
+	if err := r.WriteText(&out); err != nil || r.Caches || strings.Contains(out.String(), "remote caches") || !strings.Contains(out.String(), "remote DRAM") {
+		t.Errorf("%v %v\n%s", err, r.Caches, &out)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,16 +23,22 @@ import (
 type Result struct {
 	Command []string `json:"command"`
 	// What says what the events count, and Events names them.
-	What   string    `json:"counted"`
-	Events []string  `json:"events"`
-	Runs   []Traffic `json:"runs"`
-	// Mean is the mean of the runs; RemotePct and the least and greatest of the runs are
-	// in per cent, of the lines that no cache of the node had.
-	Mean      Traffic  `json:"mean"`
-	RemotePct float64  `json:"remote_pct"`
-	LeastPct  float64  `json:"least_remote_pct"`
-	MostPct   float64  `json:"most_remote_pct"`
-	Warnings  []string `json:"warnings"`
+	What   string   `json:"counted"`
+	Events []string `json:"events"`
+	// Caches is that lines from caches of other nodes were counted, apart from their DRAM.
+	Caches   bool      `json:"remote_caches_counted"`
+	Runs     []Traffic `json:"runs"`
+	Mean     Traffic   `json:"mean"` // of the runs
+	*Remote            // nil where a run brought too few lines
+	Warnings []string  `json:"warnings"`
+}
+
+// Remote is the part of the lines that no cache of the node had, in per cent, that came
+// from other nodes: of the mean, and the least and greatest of the runs.
+type Remote struct {
+	RemotePct float64 `json:"remote_pct"`
+	LeastPct  float64 `json:"least_remote_pct"`
+	MostPct   float64 `json:"most_remote_pct"`
 }
 
 // minLines are the fewest lines for which a percentage is given: below, a page or two
@@ -38,25 +46,27 @@ type Result struct {
 const minLines = 1000
 
 // NewResult sums up runs, of which there is at least one.
-func NewResult(opt Options, runs []Traffic, warnings []string) (*Result, error) {
+func NewResult(opt Options, runs []Traffic, warnings []string) *Result {
 	r := &Result{Command: opt.Command, What: opt.Counters.What, Runs: runs, Warnings: append([]string{}, warnings...)}
 	for _, e := range append(append([]pmu.Event{}, opt.Counters.Events...), opt.Counters.Uncore...) {
+		r.Caches = r.Caches || e.Role == pmu.RemoteCache
 		r.Events = append(r.Events, fmt.Sprintf("%s (%#x, %s)", e.Name, e.Config, e.From))
 	}
 	r.Mean = mean(runs)
+	if r.Mean.Running < 0.995 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the events took turns on the counters: each was there for %.0f %% of the time or more, and its count is scaled", 100*r.Mean.Running))
+	}
 	var remote []float64
 	for i := range runs {
 		t := &runs[i]
 		if n := t.LocalDRAM + t.RemoteDRAM + t.RemoteCache; n < minLines {
-			return nil, fmt.Errorf("run %d brought %.0f lines from memory: too few for a percentage (%d)", i+1, n, minLines)
+			r.Warnings = append(r.Warnings, fmt.Sprintf("run %d brought %.0f lines from memory: too few for a percentage (%d)", i+1, n, minLines))
+			return r
 		}
 		remote = append(remote, t.Remote())
 	}
-	r.RemotePct, r.LeastPct, r.MostPct = r.Mean.Remote(), floats.Min(remote), floats.Max(remote)
-	if r.Mean.Running < 0.995 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the events took turns on the counters: each was there for %.0f %% of the time or more, and its count is scaled", 100*r.Mean.Running))
-	}
-	return r, nil
+	r.Remote = &Remote{r.Mean.Remote(), floats.Min(remote), floats.Max(remote)}
+	return r
 }
 
 // mean is that of runs; Running is the least of theirs.
@@ -78,18 +88,30 @@ func mean(runs []Traffic) Traffic {
 		m.Elapsed += runs[i].Elapsed / time.Duration(len(runs))
 		m.Running = math.Min(m.Running, runs[i].Running)
 	}
-	for k := range runs[0].Nodes {
-		n := Node{Node: runs[0].Nodes[k].Node}
-		for i := range runs {
-			if k < len(runs[i].Nodes) {
-				n.Read += runs[i].Nodes[k].Read / float64(len(runs))
-				n.Written += runs[i].Nodes[k].Written / float64(len(runs))
-				n.Sent += runs[i].Nodes[k].Sent / float64(len(runs))
-			}
-		}
-		m.Nodes = append(m.Nodes, n)
-	}
+	m.Nodes = meanNodes(runs)
 	return m
+}
+
+// meanNodes is the mean of each node's; a run that does not have it moved nothing there.
+func meanNodes(runs []Traffic) []Node {
+	byNode := map[int]*Node{}
+	for i := range runs {
+		for _, n := range runs[i].Nodes {
+			m := byNode[n.Node]
+			if m == nil {
+				m = &Node{Node: n.Node}
+				byNode[n.Node] = m
+			}
+			m.Read += n.Read / float64(len(runs))
+			m.Written += n.Written / float64(len(runs))
+			m.Sent += n.Sent / float64(len(runs))
+		}
+	}
+	var out []Node
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		out = append(out, *byNode[node])
+	}
+	return out
 }
 
 // WriteJSON writes the result for machines.
@@ -106,16 +128,20 @@ func (r *Result) WriteText(w io.Writer) error {
 	all := m.LocalDRAM + m.RemoteDRAM + m.RemoteCache
 	t := newTable("", "lines", "share", "bytes")
 	for _, row := range []struct {
-		name string
-		v    float64
-	}{{"local DRAM", m.LocalDRAM}, {"remote DRAM", m.RemoteDRAM}, {"remote caches", m.RemoteCache}} {
-		t.AppendRow(table.Row{row.name, fmt.Sprintf("%.0f", row.v), units.FormatPercent(units.Percent(row.v, all)), units.Bytes(row.v * lineBytes)})
+		name    string
+		v       float64
+		counted bool
+	}{{"local DRAM", m.LocalDRAM, true}, {"remote DRAM", m.RemoteDRAM, true}, {"remote caches", m.RemoteCache, r.Caches}} {
+		if !row.counted {
+			continue
+		}
+		share := "-"
+		if r.Remote != nil {
+			share = units.FormatPercent(units.Percent(row.v, all))
+		}
+		t.AppendRow(table.Row{row.name, fmt.Sprintf("%.0f", row.v), share, units.Bytes(row.v * lineBytes)})
 	}
-	fmt.Fprintf(&b, "%s\n\nremote: %s", t.Render(), units.FormatPercent(r.RemotePct))
-	if n := len(r.Runs); n > 1 {
-		fmt.Fprintf(&b, ", %s to %s in %d runs; counts are their mean", units.FormatPercent(r.LeastPct), units.FormatPercent(r.MostPct), n)
-	}
-	fmt.Fprintf(&b, " (%s)\n", r.What)
+	fmt.Fprintf(&b, "%s\n\nremote: %s (%s)\n", t.Render(), r.remote(), r.What)
 	if len(m.Nodes) > 0 {
 		t := newTable("node", "memory read", "memory written", "sent to other nodes")
 		for _, n := range m.Nodes {
@@ -129,6 +155,17 @@ func (r *Result) WriteText(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// remote is the percentage in words.
+func (r *Result) remote() string {
+	switch {
+	case r.Remote == nil:
+		return "too few lines to tell"
+	case len(r.Runs) == 1:
+		return units.FormatPercent(r.RemotePct)
+	}
+	return fmt.Sprintf("%s, %s to %s in %d runs; counts are their mean", units.FormatPercent(r.RemotePct), units.FormatPercent(r.LeastPct), units.FormatPercent(r.MostPct), len(r.Runs))
 }
 
 // newTable is one of right-aligned numbers behind a name.

@@ -53,7 +53,11 @@ func (f fake) Lib(name string) (string, error) {
 func (f fake) GuestKernel() (string, error) { return "6.1.0-50-cloud-amd64", f.kernel }
 func (f fake) MemoryPolicy() error          { return f.policy }
 
-func (f fake) PerfEventOpen(*unix.PerfEventAttr, int, int, int, int) (int, error) {
+// PerfEventOpen refuses what an ordinary user may not count or sample by default.
+func (f fake) PerfEventOpen(attr *unix.PerfEventAttr, pid, _, _, _ int) (int, error) {
+	if pid != -1 && attr.Bits&unix.PerfBitExcludeKernel == 0 {
+		return -1, unix.EACCES
+	}
 	if f.events != nil {
 		return -1, f.events
 	}

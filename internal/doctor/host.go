@@ -149,7 +149,7 @@ func (h host) counters(p Prober) Finding {
 	}
 	var names []string
 	for _, e := range c.Events {
-		fd, err := p.PerfEventOpen(m.CounterAttr(&e), 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		fd, err := p.PerfEventOpen(m.ProgramAttr(&e), 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 		if err != nil {
 			return refused(name, m.CounterError(&e, false, err))
 		}

@@ -24,6 +24,17 @@ type builder struct {
 	loops  map[[2]uint64]int32 // by entry and site
 	starts map[uint64]int
 	events []event
+	ranks  []rankEvent
+	pinned map[string]bool // notes that were said
+}
+
+// rankEvent is what is known of the thread of a rank from a time on: who it is, or,
+// where another thread says so (tid 0), whether the program chose its CPU.
+type rankEvent struct {
+	time   uint64
+	tid    uint32
+	rank   int
+	pinned bool
 }
 
 // event is a beginning or an end of an object.
@@ -40,13 +51,18 @@ func (b *builder) add(tid uint32, r *record) {
 	case opTracker:
 		h.Tracker = [2]uint64{a[0], a[1]}
 	case opForked:
-		h.Parent, h.Forked = int(a[0]), r.time
+		if h.Parent, h.Forked = int(a[0]), a[1]; h.Forked == 0 {
+			h.Forked = r.time
+		}
 	case opThreadStart:
 		b.start(tid, r)
 	case opThreadEnd:
 		b.thread(tid).enter(r.time, 0)
+		b.prefer(tid, r.time, false)
+	case opPrefer:
+		b.prefer(tid, r.time, a[0] != 0)
 	case opThreadMoved:
-		b.moved(int(a[0]), a[3] != 0)
+		b.ranks = append(b.ranks, rankEvent{time: r.time, rank: int(a[0]), pinned: a[3] != 0})
 	case opRegion:
 		b.region(b.thread(tid), r)
 	case opLoop:
@@ -72,7 +88,7 @@ func (b *builder) add(tid uint32, r *record) {
 	case opNote:
 		h.Notes = append(h.Notes, arena.Note{Kind: arena.NoteWarning, Text: text(r.payload)})
 	case opPinned:
-		h.Notes = append(h.Notes, arena.Note{Kind: arena.NotePinned, Text: text(r.payload)})
+		b.pin(text(r.payload))
 	case opHomes:
 		nodes := r.payload[:min(uint64(len(r.payload)), a[1])]
 		h.homes = append(h.homes, homes{r.time, a[0] / pageSize, slices.Clone(nodes)})
@@ -93,12 +109,13 @@ func (b *builder) thread(tid uint32) *Thread {
 // start reads a thread's beginning, or its move: struct nmo_thread follows.
 func (b *builder) start(tid uint32, r *record) {
 	t := b.thread(tid)
-	t.Rank = int(r.args[0])
 	b.h.Bound = b.h.Bound || int32(r.args[1]) >= 0
+	rank := int(r.args[0])
 	if len(r.payload) < 32 {
+		b.ranks = append(b.ranks, rankEvent{time: r.time, tid: tid, rank: rank})
 		return
 	}
-	t.Pinned = le.Uint32(r.payload[24:]) != 0
+	b.ranks = append(b.ranks, rankEvent{r.time, tid, rank, le.Uint32(r.payload[24:]) != 0})
 	if fn := le.Uint64(r.payload); fn != 0 {
 		t.Start = b.startOf(fn)
 	}
@@ -107,7 +124,7 @@ func (b *builder) start(tid uint32, r *record) {
 		return
 	}
 	b.events = append(b.events, event{time: r.time, object: Object{From: r.time, To: Always, Object: arena.Object{
-		Addr: lo, Bytes: hi - lo, Rank: t.Rank, Kind: arena.KindStack}}})
+		Addr: lo, Bytes: hi - lo, Rank: rank, Kind: arena.KindStack}}})
 }
 
 func (b *builder) startOf(fn uint64) int {
@@ -119,10 +136,34 @@ func (b *builder) startOf(fn uint64) int {
 	return b.starts[fn]
 }
 
-func (b *builder) moved(rank int, pinned bool) {
-	for _, t := range b.h.threads {
-		if t.Rank == rank {
-			t.Pinned = pinned
+// prefer notes whether the thread has a memory policy from then on.
+func (b *builder) prefer(tid uint32, time uint64, own bool) {
+	if t := b.thread(tid); own || len(t.policies) > 0 {
+		t.policies = append(t.policies, policy{time, own})
+		b.h.prefers = true
+	}
+}
+
+// pin notes who binds threads: once, though every thread says it.
+func (b *builder) pin(who string) {
+	if !b.pinned[who] {
+		b.pinned[who] = true
+		b.h.Notes = append(b.h.Notes, arena.Note{Kind: arena.NotePinned, Text: who})
+	}
+}
+
+// settleRanks gives threads their ranks and whether they are pinned, in the order of
+// time: a thread may be moved by one whose records lie before its own.
+func (b *builder) settleRanks() {
+	slices.SortStableFunc(b.ranks, func(x, y rankEvent) int { return cmp.Compare(x.time, y.time) })
+	holds := map[int]*Thread{}
+	for _, e := range b.ranks {
+		if e.tid != 0 {
+			holds[e.rank] = b.thread(e.tid)
+			holds[e.rank].Rank = e.rank
+		}
+		if t := holds[e.rank]; t != nil {
+			t.Pinned = e.pinned
 		}
 	}
 }

@@ -152,12 +152,13 @@ func (l *Log) Close() {
 
 // latestImage leaves out what the process was before it became another program: by
 // then its other threads have ended, so that chunks from the one with the last
-// greeting on are all the new program's.
+// greeting on are all the new program's. A forked child may find the log of a process
+// that had its number before: it begins anew, too.
 func (l *Log) latestImage() error {
 	last := l.head
 	err := l.chunks(func(at uint64, _ uint32, b []byte) {
 		each(b, func(r *record) {
-			if r.op == opHello {
+			if r.op == opHello || r.op == opForked {
 				last = at
 			}
 		})

@@ -113,6 +113,27 @@ func TestLoops(t *testing.T) {
 	}
 }
 
+// TestPinned: threads are pinned by others whose records come first in the file, a rank
+// has several threads by turns, and who pins is said once.
+func TestPinned(t *testing.T) {
+	w := &et.Writer{}
+	w.Hello(100, 1)
+	w.Op(100, 10, 15, [5]uint64{}, []byte("sched_setaffinity\x00")...)
+	w.Op(100, 30, 16, [5]uint64{1, 2, 0, 1}) // rank 1, by then thread 102
+	w.Op(100, 30, 16, [5]uint64{2, 2, 0, 1}) // never begun
+	w.Thread(101, 5, 1, -1, 0, 0, 0)
+	w.Op(101, 10, 15, [5]uint64{}, []byte("sched_setaffinity\x00")...)
+	w.Thread(102, 20, 1, -1, 0, 0, 0)
+	w.Thread(103, 40, 1, -1, 0, 0, 0)
+	h := history(t, w)
+	if h.Thread(101).Pinned || !h.Thread(102).Pinned || h.Thread(103).Pinned {
+		t.Errorf("pinned: %v %v %v, want the second only", h.Thread(101).Pinned, h.Thread(102).Pinned, h.Thread(103).Pinned)
+	}
+	if d := cmp.Diff([]arena.Note{{Kind: arena.NotePinned, Text: "sched_setaffinity"}}, h.Notes); d != "" {
+		t.Errorf("notes (-want +got):\n%s", d)
+	}
+}
+
 // TestExec takes the latest program of a process only.
 func TestExec(t *testing.T) {
 	w := &et.Writer{}
@@ -128,22 +149,39 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// TestPIDAgain: a forked child with the number of an ended process is not that one.
+func TestPIDAgain(t *testing.T) {
+	w := &et.Writer{}
+	w.Hello(100, 1)
+	w.Alloc(100, 2, 0x10000, 4096, 1, 0, 0, 1)
+	w.Forked(100, 1000, 50, 0)
+	w.Alloc(100, 1001, 0x20000, 4096, 1, 0, 0, 1)
+	if h := history(t, w); len(h.Objects) != 2 || h.Objects[1].From != 1001 || h.Parent != 50 {
+		t.Errorf("%d objects of a child of %d, want the child's one", len(h.Objects)-1, h.Parent)
+	}
+}
+
 // TestFork: a child goes on with its parent's objects.
 func TestFork(t *testing.T) {
-	p := &et.Writer{}
+	p := &et.Writer{Small: []et.Vote{{Page: 7, Site: 1}, {Page: 8, Site: 1}}}
 	p.Hello(100, 1)
 	p.Site(100, 2, 1, 0xa)
 	p.Alloc(100, 10, 0x10000, 4096, 1, 0, 0, 1)
 	p.Alloc(100, 11, 0x20000, 4096, 1, 0, 1, 1)
 	p.Alloc(100, 12, 0x30000, 4096, 1, 0, 2, 1)
 	p.Free(100, 15, 0x20000)
+	p.Op(100, 20, 12, [5]uint64{0x10000, 4096, 0x10002, 1})
+	p.Op(100, 80, 12, [5]uint64{0x30000, 4096, 0x10002, 1})
 	p.Alloc(100, 90, 0x40000, 4096, 1, 0, 3, 1)
-	c := &et.Writer{}
-	c.Op(200, 50, 21, [5]uint64{100})
+	c := &et.Writer{Small: []et.Vote{{Page: 8, Site: 2}}}
+	c.Forked(200, 55, 100, 50)
 	c.Free(200, 60, 0x30000)
 	c.Alloc(200, 70, 0x30000, 8192, 1, 0, 3, 1)
 	parent, child := history(t, p), history(t, c)
 	child.Inherit(parent)
+	if !child.Placed(0x10, 0, Always) || child.Placed(0x30, 0, Always) {
+		t.Error("what the parent placed before the fork, and no more, is placed in the child")
+	}
 	type life struct{ addr, from, to uint64 }
 	var got []life
 	for _, o := range child.Objects[1:] {
@@ -151,6 +189,9 @@ func TestFork(t *testing.T) {
 	}
 	if d := cmp.Diff([]life{{0x10000, 10, Always}, {0x30000, 12, 60}, {0x30000, 70, Always}}, got, cmp.AllowUnexported(life{})); d != "" {
 		t.Errorf("objects of the child (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]arena.SmallVote{{Page: 8, Site: 2}, {Page: 7, Site: 1}}, child.Small); d != "" {
+		t.Errorf("small allocations of the child (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([][]uint64{nil, {0xa}}, child.Sites); d != "" {
 		t.Errorf("sites of the child (-want +got):\n%s", d)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"numaopt/internal/arena"
 )
@@ -27,7 +28,11 @@ type History struct {
 	threads map[uint32]*Thread
 	homes   []homes
 	binds   []bind
-	ended   map[uint64]uint64 // when what began at an address before the log ended
+	prefers bool // some thread had a memory policy
+	bound   sync.Once
+	// bindings is binds, to be searched
+	bindings *bindings
+	ended    map[uint64]uint64 // when what began at an address before the log ended
 }
 
 // Object is an allocation, a mapping or a stack, and when it was there: From <= t < To.
@@ -55,6 +60,8 @@ type Thread struct {
 	Start  int // index in Starts
 	Pinned bool
 
+	policies []policy // by time
+
 	times []uint64 // when the loop that it is in changed, ascending
 	loops []int32  // to which
 	// while the log is read:
@@ -63,17 +70,21 @@ type Thread struct {
 	row    int32
 }
 
+// policy is whether a thread has a memory policy of its own from a time on.
+type policy struct {
+	time uint64
+	own  bool
+}
+
 type homes struct {
 	time, first uint64 // first: page number
 	nodes       []byte
 }
 
-type bind struct{ time, lo, hi uint64 }
-
 // Read works the log out. The log may be closed after it.
 func (l *Log) Read() (*History, error) {
 	h := &History{Path: l.path, Objects: make([]Object, 1), Sites: make([][]uint64, 1), Starts: make([]uint64, 1), Loops: make([]Loop, 1), threads: map[uint32]*Thread{}}
-	b := &builder{h: h, loops: map[[2]uint64]int32{}, starts: map[uint64]int{}}
+	b := &builder{h: h, loops: map[[2]uint64]int32{}, starts: map[uint64]int{}, pinned: map[string]bool{}}
 	if err := l.all(b.add); err != nil {
 		return nil, err
 	}
@@ -82,6 +93,7 @@ func (l *Log) Read() (*History, error) {
 		return nil, err
 	}
 	b.objects()
+	b.settleRanks()
 	slices.SortStableFunc(h.homes, func(x, y homes) int { return cmp.Compare(x.time, y.time) })
 	for i := range h.Loops {
 		h.Loops[i].settle()
@@ -108,14 +120,28 @@ func (h *History) EachHome(do func(time, page uint64, node int)) {
 }
 
 // Places reports whether the program itself chooses where memory is.
-func (h *History) Places() bool { return len(h.binds) > 0 }
+func (h *History) Places() bool { return len(h.binds) > 0 || h.prefers }
+
+// Prefers reports whether a thread had a memory policy of its own (set_mempolicy,
+// numactl) at any time from one to before another.
+func (h *History) Prefers(tid uint32, from, to uint64) bool {
+	t := h.threads[tid]
+	if t == nil {
+		return false
+	}
+	for i, p := range t.policies {
+		if p.own && p.time < to && (i+1 == len(t.policies) || t.policies[i+1].time > from) {
+			return true
+		}
+	}
+	return false
+}
 
 // Placed reports whether the program itself chose where the page of this number is,
 // from one time to before another.
 func (h *History) Placed(page, from, to uint64) bool {
-	return slices.ContainsFunc(h.binds, func(b bind) bool {
-		return b.time >= from && b.time < to && page >= b.lo && page < b.hi
-	})
+	h.bound.Do(func() { h.bindings = newBindings(h.binds) })
+	return h.bindings.any(page, from, to)
 }
 
 // Ranks is one more than the highest rank.
@@ -151,6 +177,11 @@ func (h *History) Inherit(parent *History) {
 			}
 		}
 	}
+	for _, b := range parent.binds {
+		if b.time <= h.Forked {
+			h.binds = append(h.binds, b)
+		}
+	}
 	mine := h.Objects[1:]
 	h.Objects = make([]Object, 1, 1+len(mine))
 	for _, o := range parent.Objects[1:] {
@@ -163,6 +194,21 @@ func (h *History) Inherit(parent *History) {
 		h.Objects = append(h.Objects, o)
 	}
 	h.Objects = append(h.Objects, mine...)
+	h.inheritSmall(parent)
+}
+
+// inheritSmall takes the parent's pages of small allocations that the child has no own
+// vote of. The parent's later ones are among them: votes have no time.
+func (h *History) inheritSmall(parent *History) {
+	mine := make(map[uint64]bool, len(h.Small))
+	for _, v := range h.Small {
+		mine[v.Page] = true
+	}
+	for _, v := range parent.Small {
+		if !mine[v.Page] {
+			h.Small = append(h.Small, v)
+		}
+	}
 }
 
 // At is the loop that the thread was in at a time, 0 for none. *near is where the
@@ -198,6 +244,7 @@ func (t *Thread) search(time uint64, i int) int {
 // order puts changes in the order of time: pieces of a system id that was used again
 // may lie in any.
 func (t *Thread) order() {
+	slices.SortStableFunc(t.policies, func(a, b policy) int { return cmp.Compare(a.time, b.time) })
 	if slices.IsSorted(t.times) {
 		return
 	}

@@ -42,6 +42,7 @@ func FromCounts(a Counts, run profile.Run, table *symbol.Table) (*profile.Profil
 		}
 	}
 	b.finish()
+	b.p.Warnings = append(b.p.Warnings, table.Warnings()...)
 	if err := b.p.Check(); err != nil {
 		return nil, fmt.Errorf("the profile made from what the run left: %w", err)
 	}

@@ -1,9 +1,11 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"numaopt/internal/ident"
@@ -60,12 +62,18 @@ func ownCode(f ident.Code, modules []ident.Module) (ident.Code, bool) {
 	return f, false
 }
 
-// siteNames names all sites; of several with one name the second is `name #2`.
+// siteNames names all sites; of several with one name the second is `name #2`, by the
+// places of their calls, so that a program's sites have the same names in each profile.
 func siteNames(sites []profile.Site, modules []ident.Module) []string {
+	order := make([]int, len(sites))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compareStacks(sites[a].Frames, sites[b].Frames, modules) })
 	seen := map[string]int{}
 	names := make([]string, len(sites))
-	for i, s := range sites {
-		name := siteName(s, modules)
+	for _, i := range order {
+		name := siteName(sites[i], modules)
 		seen[name]++
 		if n := seen[name]; n > 1 {
 			name = fmt.Sprintf("%s #%d", name, n)
@@ -73,6 +81,20 @@ func siteNames(sites []profile.Site, modules []ident.Module) []string {
 		names[i] = name
 	}
 	return names
+}
+
+// compareStacks compares two call stacks from the innermost frame on.
+func compareStacks(a, b []ident.Code, modules []ident.Module) int {
+	return slices.CompareFunc(a, b, func(x, y ident.Code) int {
+		return cmp.Or(cmp.Compare(x.Offset, y.Offset), strings.Compare(pathOf(x, modules), pathOf(y, modules)))
+	})
+}
+
+func pathOf(c ident.Code, modules []ident.Module) string {
+	if c.Module < 0 {
+		return ""
+	}
+	return modules[c.Module].Path
 }
 
 // imageName is the base name of a module, as ls shows it.

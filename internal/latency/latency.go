@@ -174,12 +174,15 @@ type Pairs struct {
 func (p *Pairs) At(i, j int) *Histogram { return &p.Of[i*p.Nodes+j] }
 
 // FindPairs returns the pairs of p.
-func FindPairs(p *profile.Profile) Pairs {
+func FindPairs(p *profile.Profile) Pairs { return findPairs(p, profile.Served.Memory) }
+
+// findPairs is that of the loads that memory of one kind served.
+func findPairs(p *profile.Profile, kind func(profile.Served) bool) Pairs {
 	n := len(p.Run.Topology.Nodes)
 	return Pairs{n, By(p, n*n, func(l *profile.Latency) int {
 		local := l.From == l.To
 		switch {
-		case !l.Served.Memory(), l.To == topo.Unknown:
+		case !kind(l.Served), l.To == topo.Unknown:
 			return -1
 		case local != (l.Served == profile.ServedLocalDRAM):
 			return -1
@@ -208,10 +211,16 @@ func (p *Pairs) local(i int) float64 {
 }
 
 // Ratios is how much longer a load from another node's memory takes than one from the
-// own: [i*nodes+j] is the mean latency from i to j over that from i to i. It is nil where
-// a pair of a node with CPUs and one with memory has fewer than Enough samples.
+// own: [i*nodes+j] is the mean latency from i to j over that from i to i, of DRAM; of
+// other memory only to a node from which no DRAM was loaded. It is nil where a pair of a
+// node with CPUs and one with memory has fewer than Enough samples.
 func Ratios(p *profile.Profile) []float64 {
-	pairs, nodes := FindPairs(p), p.Run.Topology.Nodes
+	pairs, nodes := findPairs(p, dram), p.Run.Topology.Nodes
+	for i, all := range FindPairs(p).Of {
+		if pairs.Of[i].Samples == 0 {
+			pairs.Of[i] = all
+		}
+	}
 	out := make([]float64, len(pairs.Of))
 	for i := range nodes {
 		for j := range nodes {
@@ -225,6 +234,10 @@ func Ratios(p *profile.Profile) []float64 {
 		}
 	}
 	return out
+}
+
+func dram(s profile.Served) bool {
+	return s == profile.ServedLocalDRAM || s == profile.ServedRemoteDRAM
 }
 
 // Remote reports whether a load was served by another node: its memory or its cache.

@@ -130,6 +130,15 @@ func TestRatios(t *testing.T) {
 	if d := cmp.Diff([]float64{1, 1.6, 1.5, 1}, Ratios(of(list...))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	mixed := append(slices.Clone(list), load(profile.ServedPMEM, 0, 1, 900, 9*Enough))
+	if d := cmp.Diff([]float64{1, 1.6, 1.5, 1}, Ratios(of(mixed...))); d != "" {
+		t.Errorf("with other memory (-want +got):\n%s", d)
+	}
+	mixed[2] = load(profile.ServedCXL, 0, 1, 300, Enough) // all of node 1's memory is
+	mixed = mixed[:4]
+	if d := cmp.Diff([]float64{1, 3, 1.5, 1}, Ratios(of(mixed...))); d != "" {
+		t.Errorf("of CXL alone (-want +got):\n%s", d)
+	}
 	list[3].Samples--
 	if got := Ratios(of(list...)); got != nil {
 		t.Errorf("%v of too few samples", got)

@@ -51,7 +51,8 @@ func newDistances(p *profile.Profile) *distances {
 const local = 10
 
 // beyondLocal is what an access costs beyond a local one, in tenths of that, by
-// [from*n+to].
+// [from*n+to]: at least one to another node, or accesses to a node that is nearly as
+// near as the own would be free.
 func beyondLocal(p *profile.Profile) []uint64 {
 	n := len(p.Run.Topology.Nodes)
 	out := make([]uint64, n*n)
@@ -62,7 +63,9 @@ func beyondLocal(p *profile.Profile) []uint64 {
 		if ratios != nil {
 			far = int(math.Round(local*ratios[i])) - local
 		}
-		out[i] = uint64(max(0, far))
+		if from != to {
+			out[i] = uint64(max(1, far))
+		}
 	}
 	return out
 }

@@ -74,6 +74,24 @@ func TestDistances(t *testing.T) {
 	}
 }
 
+// TestNearlyLocal: memory that is hardly farther than the own is not free.
+func TestNearlyLocal(t *testing.T) {
+	p := measured(profiletest.Draw(4, 1, picture("u heap", "1 x 0!1 1 1 1 1")), 100)
+	for i := range p.Latencies {
+		if l := &p.Latencies[i]; l.From != l.To && l.From%2 == l.To%2 {
+			l.Cycles = 206 * l.Samples
+		}
+	}
+	d := newDistances(p)
+	for from := range 4 {
+		for to := range 4 {
+			if far := d.far[from*4+to]; (far == 0) != (from == to) {
+				t.Errorf("from %d to %d: %d", from, to, far)
+			}
+		}
+	}
+}
+
 // TestDistancesOfSchedules: a loop whose chunks use pages of the next node and of the
 // one before, which lie on opposite sides of a ring, runs between these.
 func TestDistancesOfSchedules(t *testing.T) {

@@ -3,6 +3,7 @@ package pmu
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,13 +49,16 @@ func ChooseCounters(m *Machine) (*Counters, error) {
 		c.What = "fills of the L1 data cache, prefetches among them"
 		err = c.add(m, zenFills(m.zen()))
 	case m.has("armv8_pmuv3_0", "events/remote_access"):
-		c.What = "reads that the last cache did not serve; local are those that are not counted as remote"
+		c.What = "reads that the last cache did not serve; remote ones from DRAM or a cache, local those that are not remote"
 		err = c.arm(m)
 	default:
 		err = ErrNone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no hardware counters: %w", m.noCounters(err))
+	}
+	if !slices.ContainsFunc(c.Events, func(e Event) bool { return e.Role == RemoteCache || e.Role == RemoteAccess }) {
+		c.What += ", and lines from remote caches not counted"
 	}
 	c.uncore(m)
 	return c, nil
@@ -81,7 +85,9 @@ func intelFills(model string) fills {
 		f.event = "MEM_LOAD_UOPS_LLC_MISS_RETIRED"
 		return f
 	case "ivb_ep":
-		f.event = "MEM_LOAD_UOPS_LLC_MISS_RETIRED"
+		// libpfm4's LOCAL_DRAM leaves out loads that had to snoop; both bits are Intel's
+		// (Linux, tools/perf/pmu-events/arch/x86/ivytown/cache.json), as in REMOTE_DRAM's 0xc.
+		f.event, f.local = "MEM_LOAD_UOPS_LLC_MISS_RETIRED", "0x3"
 	case "hsw_ep", "bdw_ep":
 		f.event = "MEM_LOAD_UOPS_L3_MISS_RETIRED"
 	default:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -45,6 +46,32 @@ func TestCounters(t *testing.T) {
 		}
 		if d := cmp.Diff(want, strings.Join(got, "; ")); d != "" {
 			t.Errorf("%s (-want +got):\n%s", machineName, d)
+		}
+	}
+}
+
+// TestIntelModels holds the encodings of processors of which there is no tree: umasks of
+// event D3H as Linux has them (tools/perf/pmu-events/arch/x86/*/cache.json).
+func TestIntelModels(t *testing.T) {
+	for model, want := range map[string]string{
+		"45": "0x1d3 0x4d3",               // jaketown
+		"62": "0x3d3 0xcd3 0x10d3 0x20d3", // ivytown
+		"63": "0x1d3 0x4d3 0x10d3 0x20d3", // haswellx
+	} {
+		c, err := ChooseCounters(Read(fstest.MapFS{
+			"proc/cpuinfo":        {Data: []byte("vendor_id: GenuineIntel\ncpu family: 6\nmodel: " + model + "\nstepping: 4\n")},
+			devices + "/cpu/type": {Data: []byte("4")},
+		}))
+		if err != nil {
+			t.Errorf("model %s: %v", model, err)
+			continue
+		}
+		var got []string
+		for _, e := range c.Events {
+			got = append(got, fmt.Sprintf("%#x", e.Config))
+		}
+		if d := cmp.Diff(want, strings.Join(got, " ")); d != "" {
+			t.Errorf("model %s (-want +got):\n%s", model, d)
 		}
 	}
 }

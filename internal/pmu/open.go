@@ -99,6 +99,14 @@ func (m *Machine) CounterAttr(e *Event) *unix.PerfEventAttr {
 	return a
 }
 
+// ProgramAttr is the counter of a program that is still to be started, with all that it
+// starts in turn, in user space: more than that an ordinary user may not count.
+func (m *Machine) ProgramAttr(e *Event) *unix.PerfEventAttr {
+	a := m.CounterAttr(e)
+	a.Bits = unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitEnableOnExec | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
+	return a
+}
+
 // CounterError explains why the kernel does not open a counter, of the program or
 // of the whole machine.
 func (m *Machine) CounterError(e *Event, machine bool, err error) error {

@@ -94,7 +94,7 @@ func (l Limits) memory() string {
 // errLocked is that the kernel locks no more memory for perf's buffers.
 var errLocked = errors.New("perf's buffers cannot be mapped")
 
-// explain tells the two refusals that only perf meets, and that its words name
+// explain tells the refusals that only perf meets, and that its words name
 // (tools/perf: record__mmap_evlist, evsel__open_strerror), from the others.
 func (l Limits) explain(err error, said string) error {
 	switch {
@@ -102,6 +102,8 @@ func (l Limits) explain(err error, said string) error {
 		return fmt.Errorf("mmap of an event's buffer: EPERM (1): %w: %s: sysctl kernel.perf_event_mlock_kb=516, or ulimit -l with a greater number", errLocked, l.memory())
 	case strings.Contains(said, "Too many events are opened"), strings.Contains(said, "Too many open files"):
 		return fmt.Errorf("perf_event_open: EMFILE (24): perf needs %d descriptors, and RLIMIT_NOFILE is %d: ulimit -n %d", l.Files, softFiles(), l.Files)
+	case strings.Contains(said, "No space left on device"):
+		return fmt.Errorf("%w\nmake room in %s, or name another directory by TMPDIR", err, os.TempDir())
 	}
 	return err
 }

@@ -41,6 +41,7 @@ func FindPerf() (Perf, error) {
 // either the whole machine, the latter two until ctx is done.
 type PerfOptions struct {
 	Command []string
+	Env     []string // of the command; nil is that of this process
 	PID     int
 	// Select are the arguments that name events and their period.
 	Select []string
@@ -62,7 +63,7 @@ type Recording struct {
 	Start   time.Time
 	Elapsed time.Duration
 	Status  int // 128+signal where a signal ended the program
-	// PID is perf's own: the program is its child.
+	// PID is the program's; 0 for what ran already.
 	PID int
 	// Notes are the limits that it was fitted to, one sentence each.
 	Notes []string
@@ -74,10 +75,6 @@ type Recording struct {
 
 // Close removes the file.
 func (r *Recording) Close() { os.RemoveAll(r.dir) }
-
-// quiet leaves the program's stderr to the program. perf is silent about refusals,
-// too, then.
-const quiet = "-q"
 
 // always is what every recording has: data addresses, the CPU, and the clock that
 // the runtime reads, too.
@@ -91,7 +88,7 @@ var extras = [][]string{{"--phys-data"}, nil}
 // the same way: what the kernel or perf refuses is an error with their own words,
 // and the command has not run.
 func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
-	options := append(append([]string{}, always...), opt.Select...)
+	options := slices.Concat(always, opt.Select, control[:1])
 	if opt.SystemWide {
 		options = append(options, "-a")
 	}
@@ -105,8 +102,8 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 	r := &Recording{File: filepath.Join(dir, "perf.data"), dir: dir, Notes: opt.Limits.raise()}
 	args, err := p.fit(ctx, r, opt)
 	moved := migrated(os.DirFS("/"))
-	if args = append(args, opt.target()...); err == nil && len(opt.Command) > 0 {
-		err = p.run(ctx, r, append([]string{args[0], quiet}, args[1:]...), opt)
+	if err == nil && len(opt.Command) > 0 {
+		err = p.run(ctx, r, args, opt)
 	} else if err == nil {
 		err = p.attach(ctx, r, args, opt)
 	}
@@ -118,15 +115,17 @@ func (p Perf) Record(ctx context.Context, opt PerfOptions) (*Recording, error) {
 	return r, nil
 }
 
-// target is what perf is to follow, as its arguments.
+// target is what perf is to follow, as its arguments. Of a program that is held that is
+// its first thread alone, and what comes of it: the others end with the holder.
 func (opt *PerfOptions) target() []string {
-	switch {
-	case len(opt.Command) > 0:
-		return append([]string{"--"}, opt.Command...)
+	switch pid := strconv.Itoa(opt.PID); {
 	case opt.SystemWide:
 		return nil
+	case len(opt.Command) > 0:
+		return []string{"--inherit", "-t", pid}
+	default:
+		return []string{"-p", pid}
 	}
-	return []string{"-p", strconv.Itoa(opt.PID)}
 }
 
 var optionText = regexp.MustCompile(`^-[a-zA-Z]$|^--[a-z-]+$`)
@@ -202,86 +201,145 @@ func (p Perf) try(ctx context.Context, file string, args []string, limits Limits
 	return limits.explain(fmt.Errorf("perf %s cannot record here (%w). perf says:\n%s", p.Version, err, strings.TrimSpace(said.String())), said.String())
 }
 
-// run runs perf on the command. Signals of the terminal reach the program as they
-// would alone; perf writes its file when that has ended.
-func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOptions) (err error) {
-	cmd := exec.Command(p.Path, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = opt.Stdin, opt.Stdout, opt.Stderr
-	r.Start = time.Now()
-	if err := cmd.Start(); err != nil {
+// run runs the program with perf attached to it. What becomes of perf is no matter of
+// the program's.
+func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOptions) error {
+	runtime.LockOSThread() // Pdeathsig is of the thread that starts them
+	defer runtime.UnlockOSThread()
+	program, err := hold(ctx, &opt)
+	if err != nil {
 		return err
 	}
-	r.PID = cmd.Process.Pid
-	r.Status, err = Wait(ctx, cmd, func() {})
-	r.Elapsed = time.Since(r.Start)
-	return err
+	r.PID = program.pid
+	opt.PID = program.pid
+	f, err := p.follow(args, &opt)
+	if err != nil {
+		if end := program.abandon(); end.status > 128 { // a signal, which ended perf's process, too
+			r.Status, err = end.status, end.err
+		}
+		return err
+	}
+	r.Start = time.Now()
+	if err := program.release(); err != nil {
+		f.stop() //nolint:errcheck // there is nothing to record
+		return err
+	}
+	end := <-program.ended
+	r.Elapsed, r.Status = time.Since(r.Start), end.status
+	if err := f.stop(); err != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("perf ended before the program, which was not recorded any more then: %v", opt.Limits.explain(err, f.said.String())))
+	}
+	return end.err
 }
 
-// attach runs perf on what runs already, until that, the time or ctx ends. perf is
-// out of the terminal's reach, whose hangup would end it without its file, and ends
-// with numaopt.
+// attach runs perf on what runs already, until that, the time or ctx ends.
 func (p Perf) attach(ctx context.Context, r *Recording, args []string, opt PerfOptions) error {
+	runtime.LockOSThread() // Pdeathsig is of the thread that starts it
+	defer runtime.UnlockOSThread()
+	f, err := p.follow(args, &opt)
+	if err != nil {
+		if opt.PID != 0 && syscall.Kill(opt.PID, 0) == syscall.ESRCH {
+			return fmt.Errorf("process %d ended before perf had begun", opt.PID)
+		}
+		return err
+	}
+	r.Start = time.Now()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if opt.Duration > 0 {
-		go func() { awaitBegin(ctx, r.File); pause(ctx, opt.Duration); stop() }()
+		time.AfterFunc(opt.Duration, stop)
 	}
 	if opt.SystemWide && opt.PID != 0 {
 		go func() { awaitEnd(ctx, opt.PID); stop() }()
 	}
-	cmd := exec.CommandContext(ctx, p.Path, args...)
-	cmd.Cancel = func() error {
-		patience, enough := context.WithTimeout(context.Background(), 10*time.Second)
-		defer enough()
-		awaitBegin(patience, r.File)
-		return cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-ctx.Done():
+	case <-f.ended:
 	}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	runtime.LockOSThread() // Pdeathsig is of the thread that starts it
-	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	r.Start = time.Now()
-	err := cmd.Run()
 	r.Elapsed = time.Since(r.Start)
-	if err == nil || ctx.Err() != nil && cmd.ProcessState != nil && ended(cmd.ProcessState) {
+	if err := f.stop(); err != nil {
+		return opt.Limits.explain(err, f.said.String())
+	}
+	return nil
+}
+
+// follower is perf at work on what runs already.
+type follower struct {
+	perf  Perf
+	cmd   *exec.Cmd
+	said  bytes.Buffer
+	ended chan struct{} // closed when perf has ended
+}
+
+// control is the descriptor by which perf is asked whether it has begun, and answers.
+var control = []string{"--control", "fd:3,3"}
+
+// follow starts perf and returns when it has begun to record. perf is out of the
+// terminal's reach, whose hangup would end it without its file, and ends with numaopt.
+func (p Perf) follow(args []string, opt *PerfOptions) (*follower, error) {
+	numaopt, perf, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{perf: p, cmd: exec.Command(p.Path, slices.Concat(args, control, opt.target())...), ended: make(chan struct{})}
+	f.cmd.Stderr = &f.said
+	f.cmd.ExtraFiles = []*os.File{perf}
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	err = f.cmd.Start()
+	perf.Close()
+	if err != nil {
+		numaopt.Close()
+		return nil, err
+	}
+	go func() {
+		f.cmd.Wait()    //nolint:errcheck // its state says how it ended
+		numaopt.Close() // some versions of perf end where nobody can ask any more
+		close(f.ended)
+	}()
+	// perf answers when it records, and heeds signals: one before that would end it
+	// without a file.
+	io.WriteString(numaopt, "enable\n") //nolint:errcheck // perf may have ended: then there is no answer
+	if n, _ := numaopt.Read(make([]byte, 8)); n == 0 {
+		<-f.ended
+		return nil, opt.Limits.explain(f.failure(), f.said.String())
+	}
+	return f, nil
+}
+
+// stop ends perf, which then has its file written. An error says why it had ended before.
+func (f *follower) stop() error {
+	told := false
+	select {
+	case <-f.ended:
+	default:
+		told = f.cmd.Process.Signal(syscall.SIGTERM) == nil
+		<-f.ended
+	}
+	if f.cmd.ProcessState.Success() || told && terminated(f.cmd.ProcessState) {
 		return nil
 	}
-	if opt.PID != 0 && syscall.Kill(opt.PID, 0) == syscall.ESRCH {
-		return fmt.Errorf("process %d ended before perf had begun", opt.PID)
-	}
-	return opt.Limits.explain(fmt.Errorf("perf %s: %w. It says:\n%s", p.Version, err, strings.TrimSpace(said.String())), said.String())
+	return f.failure()
 }
 
-// ended is whether perf ended as it was told to: it dies of the signal once its file
-// is written.
-func ended(state *os.ProcessState) bool {
+// failure is how perf ended, in its own words.
+func (f *follower) failure() error {
+	return fmt.Errorf("perf %s: %v. It says:\n%s", f.perf.Version, f.cmd.ProcessState, strings.TrimSpace(f.said.String()))
+}
+
+// terminated is whether perf ended as it was told to: it dies of the signal once its
+// file is written.
+func terminated(state *os.ProcessState) bool {
 	ws, ok := state.Sys().(syscall.WaitStatus)
-	return state.Success() || ok && ws.Signaled() && ws.Signal() == syscall.SIGTERM
-}
-
-// awaitBegin returns when perf has begun to write its file, or with ctx: before that
-// it does not heed signals yet, and would die of one without a file.
-func awaitBegin(ctx context.Context, file string) {
-	for ctx.Err() == nil {
-		if st, err := os.Stat(file); err == nil && st.Size() > 0 {
-			return
-		}
-		pause(ctx, 20*time.Millisecond)
-	}
+	return ok && ws.Signaled() && ws.Signal() == syscall.SIGTERM
 }
 
 // awaitEnd returns when the process has ended, or with ctx.
 func awaitEnd(ctx context.Context, pid int) {
-	for ctx.Err() == nil && syscall.Kill(pid, 0) != syscall.ESRCH {
-		pause(ctx, 100*time.Millisecond)
-	}
-}
-
-// pause waits for a time, or for ctx.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+	for syscall.Kill(pid, 0) != syscall.ESRCH {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 }

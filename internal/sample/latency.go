@@ -102,15 +102,16 @@ func (t *latencies) grow() {
 }
 
 // latency counts the load of a cell in the histograms. Where only the page's home tells
-// which node it went to, the cell is kept apart for it.
+// which node it went to, the cell is kept apart for it: also that of persistent memory and
+// CXL, which are nodes of their own and local to none, but of which processors say no more.
 func (w *worker) latency(c *cell, s *perfdata.Sample, served profile.Served, remote bool) {
 	from, to := w.r.nodeOf[s.CPU], topo.NodeID(c.how.home())
 	bucket := profile.LatencyBucket(s.Latency)
 	if to == topo.Unknown && served.Memory() {
 		switch nodes := len(w.r.opt.Machine.Nodes); {
-		case !remote:
+		case served == profile.ServedLocalDRAM:
 			to = from
-		case nodes == 2:
+		case nodes == 2 && remote:
 			to = 1 - from
 		default:
 			c.late = newLate(bucket, served)

@@ -99,6 +99,21 @@ func TestHistogramsOfFourNodes(t *testing.T) {
 	}
 }
 
+// TestHistogramsOfOtherMemory: persistent memory and CXL are not the thread's own node
+// for want of the word remote.
+func TestHistogramsOfOtherMemory(t *testing.T) {
+	w := recording()
+	for i, number := range []uint64{perfdata.NumPMEM, perfdata.NumCXL} {
+		w.Add(pt.Variable{}, at(100, 0, 10+uint64(i), heapA, perfdata.DataSrc(perfdata.OpLoad|perfdata.LevelHit<<5|number<<33), 900))
+	}
+	table, _ := read(t, w, Options{})
+	for _, l := range histograms(table) {
+		if l.From != 0 || l.To == 0 {
+			t.Errorf("%v from node %d to %d", l.Served, l.From, l.To)
+		}
+	}
+}
+
 // TestHistogramsByPhysicalAddress takes the node from it, of caches, too.
 func TestHistogramsByPhysicalAddress(t *testing.T) {
 	w := recording()

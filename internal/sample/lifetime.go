@@ -1,20 +1,23 @@
 package sample
 
 import (
+	"cmp"
 	"slices"
 
 	"numaopt/internal/eventlog"
 	"numaopt/internal/units"
 )
 
-// lifetimes finds the object that a page belonged to at a time. Objects come and go
-// at the same addresses, so each lies in the nodes of a tree over addresses that
-// make up its pages, at most two in each level; the objects of a node cover all of it
-// and follow each other in time.
+// lifetimes finds the object that a page belonged to at a time: of those that were
+// there, the one that covers most of it, as in emulation. Objects come and go at the
+// same addresses, so each lies in the nodes of a tree over addresses that make up the
+// pages that it covers wholly, at most two in each level; the objects of a node follow
+// each other in time. Pages that it shares have lists of their own.
 type lifetimes struct {
 	objects []eventlog.Object
-	ends    []uint64  // page numbers at which an object begins or ends, ascending
-	nodes   [][]int32 // node 1 is the root, i has 2i and 2i+1, a leaf is a piece between ends; by From
+	ends    []uint64           // page numbers at which an object's whole pages begin or end, ascending
+	nodes   [][]int32          // node 1 is the root, i has 2i and 2i+1, a leaf is a piece between ends; by From
+	edges   map[uint64][]int32 // of a page, the objects that cover a part of it; by From
 }
 
 // soon is how much later than a touch an object may begin that is taken for its
@@ -22,10 +25,11 @@ type lifetimes struct {
 const soon = 100_000_000 // ns
 
 func newLifetimes(objects []eventlog.Object) *lifetimes {
-	l := &lifetimes{objects: objects}
+	l := &lifetimes{objects: objects, edges: map[uint64][]int32{}}
 	for i := range objects {
-		lo, hi := pagesOf(&objects[i])
-		l.ends = append(l.ends, lo, hi)
+		if lo, hi := wholePages(&objects[i]); lo < hi {
+			l.ends = append(l.ends, lo, hi)
+		}
 	}
 	slices.Sort(l.ends)
 	l.ends = slices.Compact(l.ends)
@@ -36,15 +40,30 @@ func newLifetimes(objects []eventlog.Object) *lifetimes {
 	return l
 }
 
-// pagesOf is the pages [lo, hi) that an object covers more than half of, or the first
-// half.
-func pagesOf(o *eventlog.Object) (lo, hi uint64) {
-	const half = units.PageSize / 2
-	return (o.Addr + half) / units.PageSize, (o.Addr + o.Bytes + half) / units.PageSize
+// wholePages is the pages [lo, hi) that an object covers wholly; there may be none.
+func wholePages(o *eventlog.Object) (lo, hi uint64) {
+	return (o.Addr + units.PageSize - 1) / units.PageSize, (o.Addr + o.Bytes) / units.PageSize
+}
+
+// cover is how many bytes of a page an object has.
+func cover(o *eventlog.Object, page uint64) uint64 {
+	lo, hi := max(o.Addr, page*units.PageSize), min(o.Addr+o.Bytes, (page+1)*units.PageSize)
+	return hi - min(lo, hi)
 }
 
 func (l *lifetimes) insert(i int32) {
-	from, to := pagesOf(&l.objects[i])
+	o := &l.objects[i]
+	if o.Bytes == 0 {
+		return
+	}
+	first, last := o.Addr/units.PageSize, (o.Addr+o.Bytes-1)/units.PageSize
+	if cover(o, first) < units.PageSize {
+		l.edges[first] = append(l.edges[first], i)
+	}
+	if last != first && cover(o, last) < units.PageSize {
+		l.edges[last] = append(l.edges[last], i)
+	}
+	from, to := wholePages(o)
 	if from >= to {
 		return
 	}
@@ -63,25 +82,31 @@ func (l *lifetimes) insert(i int32) {
 }
 
 // at finds the object of a page at a time, 0 for none, and until when that holds. Of
-// several objects it is the latest.
+// several objects that cover as much it is the latest.
 func (l *lifetimes) at(page, time uint64) (object int32, until uint64) {
-	until = eventlog.Always
+	var best, next int32
+	look := func(list []int32) {
+		i, after := l.latest(list, page, time)
+		if i != 0 && (best == 0 || l.before(best, i, page)) {
+			best = i
+		}
+		if after != 0 && (next == 0 || l.objects[after].From < l.objects[next].From) {
+			next = after
+		}
+	}
+	look(l.edges[page])
 	leaf, found := slices.BinarySearch(l.ends, page)
 	if !found {
 		leaf--
 	}
-	if leaf < 0 || leaf >= len(l.ends)-1 {
-		return 0, until
+	if leaf >= 0 && leaf < len(l.ends)-1 {
+		for n := leaf + len(l.ends); n > 0; n /= 2 {
+			look(l.nodes[n])
+		}
 	}
-	var best, next int32
-	for n := leaf + len(l.ends); n > 0; n /= 2 {
-		i, after := l.latest(l.nodes[n], time)
-		if i != 0 && (best == 0 || l.objects[i].From > l.objects[best].From) {
-			best = i
-		}
-		if after != 0 && l.objects[after].From < until {
-			next, until = after, l.objects[after].From
-		}
+	until = eventlog.Always
+	if next != 0 {
+		until = l.objects[next].From
 	}
 	switch {
 	case best != 0:
@@ -94,12 +119,19 @@ func (l *lifetimes) at(page, time uint64) (object int32, until uint64) {
 	return 0, until
 }
 
-// nested is how many objects may have come and gone inside another.
-const nested = 16
+// before reports whether a page is rather b's than a's.
+func (l *lifetimes) before(a, b int32, page uint64) bool {
+	x, y := &l.objects[a], &l.objects[b]
+	return cmp.Or(cmp.Compare(cover(x, page), cover(y, page)), cmp.Compare(x.From, y.From)) < 0
+}
 
-// latest is the last of a node's objects that began by time and had not ended, and
-// the first that begins after it; 0 for none.
-func (l *lifetimes) latest(list []int32, time uint64) (at, after int32) {
+// nested is how many objects may have come and gone inside another, or beside it in
+// its page.
+const nested = 64
+
+// latest is the object of a list that has the page at a time, and the first that
+// begins after it; 0 for none.
+func (l *lifetimes) latest(list []int32, page, time uint64) (at, after int32) {
 	n, _ := slices.BinarySearchFunc(list, time, func(i int32, time uint64) int {
 		if l.objects[i].From <= time {
 			return -1
@@ -110,11 +142,11 @@ func (l *lifetimes) latest(list []int32, time uint64) (at, after int32) {
 		after = list[n]
 	}
 	for k := n - 1; k >= 0 && k >= n-nested; k-- {
-		if l.objects[list[k]].To > time {
-			return list[k], after
+		if i := list[k]; l.objects[i].To > time && (at == 0 || l.before(at, i, page)) {
+			at = i
 		}
 	}
-	return 0, after
+	return at, after
 }
 
 // finder looks objects up for one worker, whose samples are often close to each

@@ -1,8 +1,11 @@
 package sample
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
+	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/eventlog"
@@ -34,10 +37,21 @@ func (r *reader) logs(pids []uint32) (map[uint32]*eventlog.History, error) {
 		r.stats.LogLost += l.Lost
 		out[pid] = h
 	}
-	for _, h := range out {
-		h.Inherit(out[uint32(h.Parent)])
-	}
+	inherit(out)
 	return out, nil
+}
+
+// inherit gives forked processes what their parents had, the elder ones first: a parent
+// has its own parent's by then.
+func inherit(logs map[uint32]*eventlog.History) {
+	pids := slices.Collect(maps.Keys(logs))
+	slices.SortFunc(pids, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(logs[a].Forked, logs[b].Forked), cmp.Compare(a, b))
+	})
+	for _, pid := range pids {
+		h := logs[pid]
+		h.Inherit(logs[uint32(h.Parent)])
+	}
 }
 
 // codeAt is the code at an address of the process.
@@ -80,31 +94,52 @@ func (s *space) rankOf(pid int, tid uint32) (rank int, pinned, known bool) {
 	return 0, false, false
 }
 
-// homeKey is a page of an object in one number.
-func homeKey(object int32, page uint64) uint64 { return uint64(object)<<45 | page&(1<<45-1) }
+// homeKey is a page of an object.
+type homeKey struct {
+	page   uint64
+	object int32
+}
 
-// asked is the nodes that the kernel named for pages, by homeKey: its last word on
-// each.
-func (s *space) asked() map[uint64]int8 {
-	out := map[uint64]int8{}
+// asked is the nodes that the kernel named for pages: its last word on each.
+func (s *space) asked() map[homeKey]int8 {
+	out := map[homeKey]int8{}
 	if s.log == nil {
 		return out
 	}
 	s.log.EachHome(func(time, page uint64, node int) {
 		object, _ := s.heap.at(page, time)
-		out[homeKey(object, page)] = int8(node)
+		out[homeKey{page, object}] = int8(node)
 	})
 	return out
 }
 
-// placed reports whether the program itself chose the home of a page.
-func (s *space) placed(p *page) bool {
-	if s.log == nil || !s.log.Places() {
+// placed reports whether the program itself chose the home of a page: by its place, or
+// because a thread with a memory policy touched it first. Who that was is only known of
+// page faults. Else it is taken to be so where most samples are of threads that had a
+// policy while the object was there: a thread that has one only for a part of that time
+// may have touched the page outside of it.
+func (t *Table) placed(p *page) bool {
+	log := t.space.log
+	if log == nil || !log.Places() {
 		return false
 	}
-	if p.object > 0 && int(p.object) < len(s.log.Objects) {
-		o := &s.log.Objects[p.object]
-		return s.log.Placed(p.number, o.From, o.To)
+	from, to := uint64(0), uint64(eventlog.Always)
+	if p.object > 0 && int(p.object) < len(log.Objects) {
+		from, to = log.Objects[p.object].From, log.Objects[p.object].To
 	}
-	return s.log.Placed(p.number, 0, eventlog.Always)
+	if log.Placed(p.number, from, to) {
+		return true
+	}
+	if f := p.fault; f != nil {
+		return log.Prefers(f.tid, f.time, f.time+1)
+	}
+	own, all := uint64(0), uint64(0)
+	for i := p.first; i < p.last; i++ {
+		c := &t.cells[i]
+		all += uint64(c.samples)
+		if log.Prefers(c.tid, from, to) {
+			own += uint64(c.samples)
+		}
+	}
+	return 2*own > all
 }

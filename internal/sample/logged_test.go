@@ -130,23 +130,63 @@ func TestLifetimes(t *testing.T) {
 func slowly(objects []eventlog.Object, page, time uint64) int32 {
 	best, next := int32(0), int32(0)
 	for i := range objects[1:] {
-		i++
-		o := &objects[i]
-		first, end := o.Addr/4096, (o.Addr+o.Bytes+4095)/4096
-		covered := func(p uint64) uint64 { return min(o.Addr+o.Bytes, (p+1)*4096) - max(o.Addr, p*4096) }
+		o, n := &objects[i+1], int32(i+1)
 		switch {
-		case page < first || page >= end || covered(page) < 2048:
-		case covered(page) > 2048 || o.Addr < page*4096: // of two that cover half each, the lower
-			if o.From <= time && time < o.To && (best == 0 || o.From >= objects[best].From) {
-				best = int32(i)
-			}
-			if o.From > time && o.From-time < soon && next == 0 {
-				next = int32(i)
-			}
+		case o.Addr/4096 > page || (o.Addr+o.Bytes-1)/4096 < page:
+		case o.From > time && o.From-time < soon && next == 0:
+			next = n
+		case o.From <= time && time < o.To && (best == 0 || cover(o, page) >= cover(&objects[best], page)):
+			best = n
 		}
 	}
 	if best == 0 {
 		return next
 	}
 	return best
+}
+
+// TestInherit: a grandchild has what its grandparent had, in whatever order the logs are met.
+func TestInherit(t *testing.T) {
+	for range 20 {
+		logs := map[uint32]*eventlog.History{}
+		for pid := uint32(1); pid < 20; pid++ {
+			h := &eventlog.History{Objects: make([]eventlog.Object, 1), Parent: int(pid - 1), Forked: uint64(pid-1) * 100}
+			if pid == 1 {
+				h.Objects = append(h.Objects, eventlog.Object{Object: arena.Object{Addr: heapA, Bytes: 4096, Kind: 1}, From: 5, To: eventlog.Always})
+			}
+			logs[pid] = h
+		}
+		inherit(logs)
+		for pid, h := range logs {
+			if len(h.Objects) != 2 {
+				t.Fatalf("process %d has %d objects, want its ancestor's one", pid, len(h.Objects)-1)
+			}
+		}
+	}
+}
+
+// TestPolicies: what threads with a memory policy touch is placed by the program.
+func TestPolicies(t *testing.T) {
+	w := recording()
+	log := &et.Writer{PID: 100}
+	log.Hello(100, 5)
+	log.Thread(100, 6, 0, -1, 0, 0, 0)
+	log.Thread(101, 6, 1, -1, 0, 0, 0)
+	log.Alloc(100, 7, heapA, 4096, 1, 0, 0, 1)         // placed: the policy comes before it is touched
+	log.Op(100, 10, 19, [5]uint64{3, 3})               // interleave
+	log.Alloc(100, 12, heapA+0x1000, 4096, 1, 0, 1, 1) // placed
+	log.Op(100, 20, 19, [5]uint64{})                   // default
+	log.Alloc(100, 30, heapA+0x2000, 4096, 1, 0, 2, 1) // not
+	log.Alloc(100, 15, heapA+0x3000, 4096, 1, 0, 3, 1) // not: most samples are another thread's
+	prefix := filepath.Join(t.TempDir(), "log")
+	log.File(t, prefix)
+	w.Add(pt.Variable{},
+		at(100, 0, 40, heapA, hitL1, 5), at(100, 0, 41, heapA+0x1000, hitL1, 5), at(100, 0, 42, heapA+0x2000, hitL1, 5),
+		at(100, 0, 43, heapA+0x3000, hitL1, 5), at(101, 2, 43, heapA+0x3000, hitL1, 5), at(101, 2, 44, heapA+0x3000, hitL1, 5))
+	table, _ := read(t, w, Options{Log: prefix})
+	got := map[uint64]bool{}
+	table.EachPage(func(_ int, p arena.Page) { got[p.Number-heapA>>12] = p.Placed }) //nolint:errcheck // memory
+	if d := cmp.Diff(map[uint64]bool{0: true, 1: true, 2: false, 3: false}, got); d != "" {
+		t.Errorf("pages that the program placed (-want +got):\n%s", d)
+	}
 }

@@ -46,7 +46,7 @@ import (
 type Options struct {
 	Machine topo.Topology
 	PID     int  // 0: the process with the most samples
-	Parent  int  // not 0: only of processes that descend from this one
+	Program int  // not 0: only of this process, as of its first exec, and of those that descend from it
 	Kernel  bool // count accesses by the kernel, too
 	Workers int  // 0: as many as there are processors
 	Symbols *symbol.Table
@@ -140,7 +140,8 @@ type reader struct {
 	// that did not end meanwhile.
 	parents map[uint32]uint32
 	running map[uint32]bool
-	kept    func(pid uint32) bool // by Options.Parent
+	kept    func(pid uint32) bool // by Options.Program
+	began   uint64                // ns: when that became a program; 0 is always
 	places  *places
 	// homes is the nodes of blocks of 1<<blockShift bytes of physical memory, -1 for none
 	homes      []int16
@@ -176,6 +177,9 @@ func (r *reader) side() error {
 			if s.PID == s.TID {
 				r.names[s.PID] = s.Name
 			}
+			if s.Exec && int(s.PID) == r.opt.Program && (r.began == 0 || s.Time < r.began) {
+				r.began = s.Time
+			}
 		case *perfdata.Task:
 			if s.Exit {
 				ended[s.PID] = ended[s.PID] || s.PID == s.TID
@@ -205,7 +209,10 @@ func (r *reader) side() error {
 		return err
 	}
 	r.stats.Lost = max(records, samples) // perf from 6.1 on tells of the same losses twice
-	r.kept = descend(r.opt.Parent, r.parents)
+	r.kept = descend(r.opt.Program, r.parents)
+	if program := uint32(r.opt.Program); r.began != 0 { // it had other memory before
+		mapped[program] = slices.DeleteFunc(mapped[program], func(m *perfdata.Mmap) bool { return m.Time < r.began })
+	}
 	r.running = map[uint32]bool{}
 	for pid := range r.parents {
 		r.running[pid] = !ended[pid]
@@ -263,20 +270,17 @@ func (r *reader) named(pid uint32, parents map[uint32]uint32) string {
 	return r.names[pid]
 }
 
-// descend says which processes descend from parent; all do from 0.
-func descend(parent int, parents map[uint32]uint32) func(uint32) bool {
+// descend says which processes are the program or descend from it; all do from 0.
+func descend(program int, parents map[uint32]uint32) func(uint32) bool {
 	return func(pid uint32) bool {
-		for depth := 0; parent != 0 && depth < 64; depth++ {
+		for depth := 0; program != 0 && pid != uint32(program) && depth < 64; depth++ {
 			next, ok := parents[pid]
 			if !ok || next == pid {
 				return false
 			}
-			if next == uint32(parent) {
-				return true
-			}
 			pid = next
 		}
-		return parent == 0
+		return program == 0 || pid == uint32(program)
 	}
 }
 

@@ -408,14 +408,20 @@ func TestForked(t *testing.T) {
 	}
 }
 
-// TestParent keeps only the processes that descend from one, whatever others have.
-func TestParent(t *testing.T) {
+// TestProgram keeps only a program and the processes that descend from it, whatever others
+// have, and nothing of what its process was before.
+func TestProgram(t *testing.T) {
 	w := &pt.Writer{Events: events(kind)}
 	for _, p := range []struct{ pid, parent uint32 }{{100, 7}, {101, 100}, {200, 8}} {
 		b := w.U64(w.U32(nil, p.pid, p.parent, p.pid, p.parent), 1)
 		w.Record(7, 0, w.Trailer(b, p.pid, p.pid, 1), nil) // PERF_RECORD_FORK
 	}
-	w.Comm(100, 100, 2, "app")
+	w.Comm(100, 100, 2, "holder")
+	w.Mmap(100, 100, 2, heapA, 1<<20, 0, "//anon")
+	for i := range 5 {
+		w.Add(pt.Variable{}, at(100, 0, uint64(3+i), heapA, localRAM, 200))
+	}
+	w.Exec(100, 8, "app")
 	for pid, n := range map[uint32]int{7: 9, 100: 1, 101: 3, 200: 9} {
 		for i := range n {
 			s := at(pid, 0, uint64(10+i), heapA, localRAM, 200)
@@ -423,12 +429,15 @@ func TestParent(t *testing.T) {
 			w.Add(pt.Variable{}, s)
 		}
 	}
-	table, stats := read(t, w, Options{Parent: 7})
+	table, stats := read(t, w, Options{Program: 100})
 	if table.Command != "app" {
 		t.Errorf("%q, want the name of the process that it was forked from", table.Command)
 	}
-	if stats.Used != 3 || stats.Elsewhere != 19 || stats.Processes != 2 {
+	if stats.Samples != 22 || stats.Used != 3 || stats.Elsewhere != 19 || stats.Processes != 2 {
 		t.Errorf("%+v, want the three samples of 101", stats)
+	}
+	if objects, err := table.Objects(); err != nil || len(objects) > 1 {
+		t.Errorf("objects %v (%v), want none of the holder's", objects, err)
 	}
 }
 

@@ -23,7 +23,7 @@ type Table struct {
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
 	near     [256]threadNumber // of numbers, the latest
-	asked    map[uint64]int8   // homes that the runtime asked the kernel for, by homeKey
+	asked    map[homeKey]int8  // homes that the runtime asked the kernel for
 	accesses uint64
 
 	latencies []latencyCell
@@ -217,7 +217,7 @@ func (t *Table) home(p *page, votes []uint32) int {
 		}
 	}
 	asked := -1
-	if n, ok := t.asked[homeKey(p.object, p.number)]; ok && int(n) < nodes {
+	if n, ok := t.asked[homeKey{p.number, p.object}]; ok && int(n) < nodes {
 		asked = int(n)
 	}
 	home := -1
@@ -324,7 +324,7 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 	for i := range t.pages {
 		s := &t.pages[i]
 		p := arena.Page{Number: s.number, Object: int(s.object), Home: s.home, Thread: -1, Module: -1}
-		p.Placed = t.space.placed(s)
+		p.Placed = t.placed(s)
 		if f := s.fault; f != nil {
 			p.Thread, p.Region = t.numberOf(f.tid, f.cpu), f.region
 			_, loop := f.region.Loop()

@@ -94,7 +94,7 @@ const modeUser = 2
 // add counts one sample.
 func (w *worker) add(s *perfdata.Sample) error {
 	e := &w.r.roles[s.Event]
-	if e.skip {
+	if e.skip || s.Time < w.r.began {
 		return nil
 	}
 	st := &w.stats

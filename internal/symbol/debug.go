@@ -4,6 +4,7 @@ import (
 	"debug/dwarf"
 	"debug/elf"
 	"os"
+	"slices"
 	"sort"
 )
 
@@ -12,8 +13,11 @@ type debugInfo struct {
 	path  string      // of the module
 	data  *dwarf.Data // nil where there is none
 	addrs []byte      // .debug_addr
+	info  []byte      // .debug_info, if units of it are skeletons
 	units []*unit     // by ascending offset
 	index []span      // code of units, by ascending lo
+
+	lacking string // the first reason why names are missing; "" is none that is known
 }
 
 // span is the addresses [lo, hi) of one unit.
@@ -66,7 +70,14 @@ func (m *Module) loadInto(d *debugInfo) (err error) {
 	if s := e.Section(".debug_addr"); s != nil {
 		d.addrs, _ = s.Data()
 	}
-	return d.outline()
+	if err := d.outline(); err != nil {
+		return err
+	}
+	split := func(u *unit) bool { return u.root.Val(attrDwoName) != nil }
+	if s := e.Section(".debug_info"); s != nil && slices.ContainsFunc(d.units, split) {
+		d.info, _ = s.Data()
+	}
+	return nil
 }
 
 // hasDebug reports whether e itself has DWARF.

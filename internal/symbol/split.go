@@ -1,8 +1,11 @@
 package symbol
 
 import (
+	"bytes"
 	"debug/dwarf"
 	"debug/elf"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -11,6 +14,7 @@ import (
 const (
 	attrDwoName  = dwarf.Attr(0x76)
 	attrAddrBase = dwarf.Attr(0x73)
+	attrGNUName  = dwarf.Attr(0x2130) // of DWARF 4, whose forms of addresses and strings are others
 )
 
 // Bytes before the first entry of tables of a 32-bit DWARF 5 section (§7.26, §7.28).
@@ -20,8 +24,11 @@ const (
 )
 
 // splitOf is the rest of a skeleton unit: nil if u is whole, or its .dwo file is not
-// there, neither where it was written nor beside the module.
+// there, neither where it was written nor beside the module, or of another build.
 func (d *debugInfo) splitOf(u *unit) *dwarf.Data {
+	if name, _ := u.root.Val(attrGNUName).(string); name != "" {
+		d.lack("it is split DWARF of version 4: compile with -gdwarf-5")
+	}
 	name, _ := u.root.Val(attrDwoName).(string)
 	if name == "" {
 		return nil
@@ -32,23 +39,43 @@ func (d *debugInfo) splitOf(u *unit) *dwarf.Data {
 		places[0] = filepath.Join(dir, name)
 	}
 	base, _ := u.root.Val(attrAddrBase).(int64)
+	why := name + " is not there, and packages of such files (.dwp) are not read"
 	for _, path := range places {
 		f, err := os.Open(path)
 		if err != nil {
 			continue
 		}
-		data, err := splitData(f, past(d.addrs, int(base)))
+		data, err := splitData(f, past(d.addrs, int(base)), unitID(d.info, u.off))
 		f.Close()
 		if err == nil {
 			return data
 		}
+		why = fmt.Sprintf("%s: %v", path, err)
 	}
+	d.lack(why)
 	return nil
 }
 
-// splitData reads a .dwo file. Its unit says nothing of where its parts of the tables
-// begin, so that each is given from there; the addresses are those of the module.
-func splitData(f *os.File, addrs []byte) (*dwarf.Data, error) {
+// lack notes the first reason why names of the module are missing.
+func (d *debugInfo) lack(why string) {
+	if d.lacking == "" {
+		d.lacking = why
+	}
+}
+
+// unitID is the number by which a skeleton and its .dwo file know each other: the last
+// of the unit's header, before its first entry, in both (§7.5.1.2). nil is none.
+func unitID(info []byte, first dwarf.Offset) []byte {
+	if first < 8 || int(first) > len(info) {
+		return nil
+	}
+	return info[first-8 : first]
+}
+
+// splitData reads the .dwo file of the skeleton with this id. Its unit says nothing of
+// where its parts of the tables begin, so that each is given from there; the addresses
+// are those of the module.
+func splitData(f *os.File, addrs, id []byte) (*dwarf.Data, error) {
 	e, err := elf.NewFile(f)
 	if err != nil {
 		return nil, err
@@ -61,7 +88,8 @@ func splitData(f *os.File, addrs []byte) (*dwarf.Data, error) {
 		b, _ := s.Data()
 		return b
 	}
-	data, err := dwarf.New(section(".debug_abbrev.dwo"), nil, nil, section(".debug_info.dwo"), nil, nil, nil, section(".debug_str.dwo"))
+	info := section(".debug_info.dwo")
+	data, err := dwarf.New(section(".debug_abbrev.dwo"), nil, nil, info, nil, nil, nil, section(".debug_str.dwo"))
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +101,9 @@ func splitData(f *os.File, addrs []byte) (*dwarf.Data, error) {
 		if err := data.AddSection(name, b); err != nil {
 			return nil, err
 		}
+	}
+	if root, err := data.Reader().Next(); err != nil || root == nil || !bytes.Equal(id, unitID(info, root.Offset)) {
+		return nil, errors.New("of another build than the module")
 	}
 	return data, nil
 }

@@ -16,12 +16,15 @@
 //
 // # Limits
 //
-// Split DWARF is read of version 5, from .dwo files, without variables; packages of it
-// (.dwp) and the alternate debug file of dwz (.gnu_debugaltlink) are not.
+// Split DWARF is read of version 5, from .dwo files, without variables; that of version
+// 4, packages (.dwp) and the alternate debug file of dwz (.gnu_debugaltlink) are not.
 package symbol
 
 import (
+	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -54,4 +57,29 @@ func (t *Table) Open(path string) (*Module, error) {
 	}
 	t.modules[path] = opened{m, err}
 	return m, err
+}
+
+// Warnings says of which modules, among those that were asked for names, parts of the
+// debug information could not be read: one sentence each, by path.
+func (t *Table) Warnings() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []string
+	for _, path := range slices.Sorted(maps.Keys(t.modules)) {
+		if m := t.modules[path].module; m != nil {
+			if why := m.lacking(); why != "" {
+				out = append(out, fmt.Sprintf("%s: debug information is not read, and names are coarser: %s", path, why))
+			}
+		}
+	}
+	return out
+}
+
+func (m *Module) lacking() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.debug == nil {
+		return ""
+	}
+	return m.debug.lacking
 }

@@ -352,3 +352,50 @@ func TestTableOpensOnce(t *testing.T) {
 		t.Error("no error for a file that is not there")
 	}
 }
+
+// TestSplitMissing: names do not come from the .dwo file of another build, and what is
+// not read is said once for a module.
+func TestSplitMissing(t *testing.T) {
+	const split = "gcc -g -gdwarf-5 -gsplit-dwarf -fopenmp "
+	dwo := func(command string) (app, file string) {
+		app = compile(t, command, "sweep.c")
+		found, err := filepath.Glob(filepath.Join(filepath.Dir(app), "*.dwo"))
+		if err != nil || len(found) != 1 {
+			t.Fatal(found, err)
+		}
+		return app, found[0]
+	}
+	// Programs of their own: their files are changed.
+	stale, old := dwo(split + "-O2 -DSTALE")
+	_, other := dwo(split + "-O0 -DSTALE")
+	text, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	gone, file := dwo(split + "-O2 -DGONE")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for app, want := range map[string]string{
+		stale: "of another build than the module",
+		gone:  "is not there, and packages",
+		compile(t, "gcc -gdwarf-4 -gsplit-dwarf -O2 -fopenmp", "sweep.c"): "split DWARF of version 4",
+	} {
+		var table Table
+		m, err := table.Open(app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ra := range callsTo(t, app, "malloc") {
+			if code := m.ReturnSite(ra); strings.Contains(picture(code.Inlined), "init_grid") {
+				t.Errorf("%s: %+v", want, code)
+			}
+		}
+		if got := table.Warnings(); len(got) != 1 || !strings.HasPrefix(got[0], app+": ") || !strings.Contains(got[0], want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

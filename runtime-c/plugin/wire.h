@@ -74,7 +74,8 @@ enum nmo_op {
     NMO_PREFER = 19,
     /* (addr, pages): in a log only; where these pages of 4096 bytes are. */
     NMO_HOMES = 20,
-    /* (parent): in a log only; this process is a forked child of that one. */
+    /* (parent, time | 0): in a log only; this process is a forked child of that one, or
+     * of a child of it that had nothing to tell, since then. */
     NMO_FORKED = 21,
 };
 

@@ -40,6 +40,9 @@ static struct book {
 } *book;
 static char *mapped; /* book->base; a child's log takes the place of its parent's */
 static uint64_t mapped_bytes;
+static uint32_t mapped_by; /* process whose log it is */
+static uint64_t forked;    /* when a child began to live on with that log */
+static uint32_t forked_from;
 static bool made[FIRST / 4096]; /* pages of the table for which there is room */
 
 /* File offset of the thread's next record, in or at the end of its chunk; 0: it has none. */
@@ -149,6 +152,7 @@ static long map_file(long fd) {
         return at;
     mapped = (char *)at;
     mapped_bytes = bytes;
+    nmo_sys_call(SYS_madvise, at, (long)bytes, MADV_RANDOM, 0, 0, 0); /* to read ahead in a hole takes milliseconds */
     err = fresh ? nmo_sys_call(SYS_ftruncate, fd, (long)bytes, 0, 0, 0, 0) : 0;
     if (err < 0)
         return err;
@@ -174,6 +178,7 @@ static bool open_log(void) {
         return false;
     }
     book->base = mapped;
+    mapped_by = (uint32_t)nmo_sys_pid();
     return true;
 }
 
@@ -259,12 +264,15 @@ static void add(int op, const uintptr_t a[5]) {
     __atomic_store_n(&r->bytes, bytes, __ATOMIC_RELEASE);
 }
 
-/* In a forked child, the first time that it has something to say. */
+/* In a forked child, the first time that it has something to say: many become another
+ * program before, or just end. */
 static bool begin_child(void) {
-    uint32_t parent = ((struct nmo_log_head *)mapped)->pid;
+    uint32_t parent = mapped_by;
+    uint64_t when = forked_from == parent ? forked : 0;
     if (!open_log())
         return false;
-    add(NMO_FORKED, (uintptr_t[5]){parent});
+    add(NMO_FORKED, (uintptr_t[5]){parent, when});
+    nmo_thread_again();
     return true;
 }
 
@@ -284,8 +292,16 @@ static bool is_open(void) {
 }
 
 void nmo_diary_child(void) {
+    if (!nmo_diary)
+        return;
+    *book = (struct book){0};
+    if (forked_from != mapped_by) /* else its parent has no log either */
+        forked_from = mapped_by, forked = now();
+}
+
+void nmo_diary_begin(void) {
     if (nmo_diary)
-        *book = (struct book){0};
+        is_open();
 }
 
 bool nmo_diary_room(const struct nmo_small *slot) {

@@ -48,6 +48,7 @@ NMO_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, voi
     struct start *s = nmo_ready() ? take_start() : NULL;
     if (!s)
         return real_create(thread, attr, routine, arg);
+    nmo_diary_begin();
     int rank = nmo_thread_claim();
     const uint64_t *mask = nmo_view_attr(attr);
     if (mask && rank >= 0)

@@ -15,6 +15,7 @@ static struct bucket *table;
 static size_t mask;
 static bool used[MOST_BUCKETS / GROUP]; /* groups of buckets that ever had a block: walks leave out the rest */
 static uint64_t added; /* ever */
+static uint64_t inherited; /* of them, by a forked child */
 static int walking;    /* threads in nmo_live_each */
 uint64_t nmo_live_count;
 
@@ -113,7 +114,7 @@ bool nmo_live_take(uintptr_t addr, struct nmo_live *out) {
 
 static void hold(struct nmo_live *slot, void (*call)(const struct nmo_live *live)) {
     uintptr_t addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
-    if (addr & HELD || !addr || !__atomic_compare_exchange_n(&slot->addr, &addr, addr | HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (slot->generation != nmo_generation || addr & HELD || !addr || !__atomic_compare_exchange_n(&slot->addr, &addr, addr | HELD, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
     struct nmo_live live = *slot;
     live.addr = addr;
@@ -121,9 +122,13 @@ static void hold(struct nmo_live *slot, void (*call)(const struct nmo_live *live
     __atomic_store_n(&slot->addr, addr, __ATOMIC_RELEASE);
 }
 
-/* There are no more than were there at the start and were added since. */
+/* There are no more than were there at the start and were added since. A forked child
+ * does not write on what it inherited, which would copy the page, nor look at a table
+ * that has nothing else. */
 void nmo_live_each(void (*call)(const struct nmo_live *live)) {
     uint64_t before = __atomic_load_n(&added, __ATOMIC_SEQ_CST), count = __atomic_load_n(&nmo_live_count, __ATOMIC_SEQ_CST), seen = 0;
+    if (before == inherited)
+        return;
     __atomic_fetch_add(&walking, 1, __ATOMIC_SEQ_CST);
     for (size_t b = 0; table && b <= mask && seen < count + __atomic_load_n(&added, __ATOMIC_RELAXED) - before; b++)
         for (int i = 0; i < SLOTS && __atomic_load_n(&used[b / GROUP], __ATOMIC_RELAXED); i++)
@@ -140,4 +145,5 @@ void nmo_live_child(void) {
             if (table[b].slot[i].addr > BUSY)
                 table[b].slot[i].addr &= ~(uintptr_t)HELD;
     walking = 0;
+    inherited = added;
 }

@@ -332,12 +332,12 @@ bool nmo_live_take(uintptr_t addr, struct nmo_live *out);
 bool nmo_live_known(uintptr_t addr);
 /* Size of the block that begins at addr, 0 if there is none. pre: the caller owns it. */
 uint64_t nmo_live_bytes(uintptr_t addr);
-/* Calls with a copy of each block. Other threads go on: who takes the block of the
+/* Calls with a copy of each block that this process made. Other threads go on: who takes the block of the
  * call waits for its end, and what is added meanwhile may be left out. call must
  * neither add nor take blocks, nor wait for another thread. What two threads walk at
  * once one of them leaves out. */
 void nmo_live_each(void (*call)(const struct nmo_live *live));
-void nmo_live_child(void); /* after fork: nobody walks */
+void nmo_live_child(void); /* after fork: nobody walks. pre: nmo_generation is the child's */
 extern uint64_t nmo_live_count;
 
 /* ---- extent.c: mappings that are objects, by range ------------------------------------ */
@@ -443,6 +443,7 @@ void nmo_thread_end(void);
 void nmo_thread_before_fork(void);
 void nmo_thread_after_fork(void);
 void nmo_thread_child(void); /* after fork, in the child */
+void nmo_thread_again(void); /* tells of the calling thread, which was forked, in a log that begins */
 /* The caller is in region now, or is back in an outer one. */
 void nmo_thread_enter(const struct nmo_region *region);
 void nmo_thread_leave(const struct nmo_region *outer);
@@ -490,6 +491,7 @@ extern bool nmo_diary; /* a log is written */
 /* An op of plugin/wire.h, to the plugin or into the log. */
 void nmo_tell(int op, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e);
 void nmo_diary_child(void); /* after fork: the log is the parent's */
+void nmo_diary_begin(void); /* before a forked child has a second thread: only the first opens its log */
 struct nmo_small;
 bool nmo_diary_room(const struct nmo_small *slot); /* may the slot of the log's table be looked at and written? */
 static inline bool nmo_heard(void) { /* does anybody listen? */
@@ -498,7 +500,7 @@ static inline bool nmo_heard(void) { /* does anybody listen? */
 
 /* ---- homes.c: where pages are, for the log --------------------------------------------------- */
 
-void nmo_homes_all(void);                           /* of all objects and globals */
+void nmo_homes_last(void);                          /* of all objects and globals, as the program ends */
 void nmo_homes_gone(uintptr_t addr, size_t bytes);  /* an object, or part of one, is about to go */
 void nmo_homes_between(void);                       /* all of them, if it is time; by rank 0 only */
 

@@ -226,7 +226,7 @@ bool nmo_stats_finish(void) {
         return false;
     nmo_mark(NMO_MARK_PROGRAM_END);
     nmo_self.quiet = true;
-    nmo_homes_all();
+    nmo_homes_last();
     for (int i = 0; i < nmo_run.nobjects; i++) {
         struct nmo_object *o = &nmo_run.objects[i];
         o->touched_before = o->touched_seen, o->on_plan_before = o->on_plan;

@@ -251,7 +251,8 @@ void nmo_thread_child(void) {
     if (rank >= 0)
         nmo_mem_copy(&mine, &nmo_ranks[rank], sizeof mine);
     for (int i = 0; i < NMO_MAX_RANKS; i++)
-        nmo_ranks[i].used = 0, nmo_ranks[i].tid = 0;
+        if (nmo_ranks[i].used) /* to write is to copy the page */
+            nmo_ranks[i].used = 0, nmo_ranks[i].tid = 0;
     lowest = in_use = most_in_use = 0;
     nmo_self.rank1 = 0;
     rank = nmo_thread_claim();
@@ -266,6 +267,13 @@ void nmo_thread_child(void) {
     if (!nmo_run.emulated && !nmo_run.pinned && !mine.pinned)
         nmo_sys->set_affinity(0, nmo_view_bytes, mine.view_set ? mine.view : nmo_view_all);
     unbound = true;
-    if (nmo_diary)
-        tell(rank, 0);
+}
+
+void nmo_thread_again(void) {
+    int rank = nmo_self.rank1 - 1;
+    if (rank < 0)
+        return;
+    tell(rank, 0);
+    if (nmo_ranks[rank].policy)
+        nmo_own_begin(rank);
 }

@@ -80,6 +80,20 @@ same "forks: homes of what the parent made" "$(count " homes $at 17 " "$parent")
 same "forks: begins with" "$(awk '/^log pid/ { at = NR } at && NR > at && NR < at + 3 { printf "%s ", $2 }' "$child")" "forked start "
 same "forks: votes of the clone" "$(sed -n 's/^log.*small //p' "$grandchild")" 1
 
+began=$(date +%s%N)
+logged ./gcc idle 200
+same "idle children" $status 0
+same "idle children: a log of the parent only" "$(echo log.[0-9]* | wc -w)" 1
+[ $(($(date +%s%N) - began)) -lt 2000000000 ] || fail "idle children: slow"
+
+began=$(date +%s%N)
+logged ./gcc reserve
+[ $status = 77 ] && echo "no room for large reserves: that part is left out" || {
+    same "reserve" $status 0
+    [ $(($(date +%s%N) - began)) -lt 4000000000 ] || fail "reserve: slow"
+    same "reserve: homes" "$(awk '$2 == "alloc" && $4 >= 2^41 { a = $3 } $2 == "homes" && a && $3 >= a && $3 < a + 2^41 { printf "%s ", $8 }' all.txt | tr -d -- '- ')" 0000000000000000
+}
+
 logged ./gcc small 4000
 same "small" $status 0
 awk '$1 == "small" { n += $3; if ($3 > most) most = $3 } END { exit !(n > 900 && most > 0.9 * n) }' all.txt || fail "small: $(grep '^small' all.txt)"

@@ -14,7 +14,7 @@ static void *work(void *arg) {
     long bad = 0;
     for (int round = 0; round < ROUNDS; round++) {
         for (uintptr_t i = 0; i < BLOCKS; i++)
-            bad += !nmo_live_add(&(struct nmo_live){.addr = base + i * 4096 + 16, .bytes = i, .object = (uint32_t)i});
+            bad += !nmo_live_add(&(struct nmo_live){.generation = nmo_generation, .addr = base + i * 4096 + 16, .bytes = i, .object = (uint32_t)i});
         for (uintptr_t i = BLOCKS; i-- > 0;) {
             struct nmo_live live;
             bad += !nmo_live_known(base + i * 4096 + 16);
@@ -47,7 +47,7 @@ static void look(const struct nmo_live *live) {
 }
 
 static bool add_block(uintptr_t thread, uintptr_t i) {
-    return nmo_live_add(&(struct nmo_live){.addr = address(thread, i), .bytes = i, .object = (uint32_t)thread + 1});
+    return nmo_live_add(&(struct nmo_live){.generation = nmo_generation, .addr = address(thread, i), .bytes = i, .object = (uint32_t)thread + 1});
 }
 
 static void *churn(void *arg) {
@@ -95,6 +95,22 @@ static void child_in_a_walk(const struct nmo_live *live) {
     CHECK(nmo_live_take(live->addr, &out) && !nmo_live_known(live->addr), "the child's own");
 }
 
+static void not_mine(const struct nmo_live *live) {
+    CHECK(false, "block %lx is the parent's", (long)live->addr);
+}
+
+/* A forked child walks what it made itself. */
+static void child_walks(void) {
+    struct nmo_live out;
+    add_block(0, 2);
+    nmo_generation++;
+    nmo_live_child();
+    nmo_live_each(not_mine);
+    add_block(1, 2);
+    nmo_live_each(child_in_a_walk);
+    CHECK(nmo_live_take(address(0, 2), &out) && nmo_live_count == 0, "the parent's");
+}
+
 /* A full table: what is not in it is not searched for without end. */
 static void full(void) {
     enum { MANY = 300000 };
@@ -102,7 +118,7 @@ static void full(void) {
     long kept = 0, bad = 0;
     struct nmo_live live;
     for (uintptr_t i = 0; i < MANY; i++)
-        kept += in[i] = nmo_live_add(&(struct nmo_live){.addr = (i + 1) * 4096 + 16, .bytes = i});
+        kept += in[i] = nmo_live_add(&(struct nmo_live){.generation = nmo_generation, .addr = (i + 1) * 4096 + 16, .bytes = i});
     CHECK(kept < MANY && kept > MANY / 2, "%ld kept", kept);
     CHECK(!nmo_live_known(64) && !nmo_live_take(64, &live));
     for (uintptr_t i = 0; i < MANY; i++)
@@ -128,5 +144,6 @@ int main(void) {
     add_block(0, 1);
     nmo_live_each(child_in_a_walk);
     CHECK(nmo_live_count == 0, "%lu left", (long)nmo_live_count);
+    child_walks();
     CHECK_END;
 }

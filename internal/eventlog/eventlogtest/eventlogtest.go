@@ -59,6 +59,12 @@ func (w *Writer) Hello(tid uint32, time uint64) {
 	w.Op(tid, time, 1, [5]uint64{4})
 }
 
+// Forked begins a child that was forked at a time, 0 for just now.
+func (w *Writer) Forked(tid uint32, time uint64, parent int, forked uint64) {
+	w.of = nil
+	w.Op(tid, time, 21, [5]uint64{uint64(parent), forked})
+}
+
 // Thread begins a thread; cpu -1 is not bound.
 func (w *Writer) Thread(tid uint32, time uint64, rank, cpu int, start, stackLo, stackHi uint64) {
 	p := le.AppendUint64(le.AppendUint64(le.AppendUint64(nil, start), stackLo), stackHi)

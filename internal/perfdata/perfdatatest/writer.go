@@ -242,9 +242,18 @@ func (w *Writer) Trailer(b []byte, pid, tid uint32, time uint64) []byte {
 
 // Comm adds the record of a thread's name.
 func (w *Writer) Comm(pid, tid uint32, time uint64, name string) {
+	w.comm(pid, tid, time, name, 0)
+}
+
+// Exec adds the record of a process that became another program.
+func (w *Writer) Exec(pid uint32, time uint64, name string) {
+	w.comm(pid, pid, time, name, 1<<13) // PERF_RECORD_MISC_COMM_EXEC
+}
+
+func (w *Writer) comm(pid, tid uint32, time uint64, name string, misc uint16) {
 	b := w.U32(nil, pid, tid)
 	b = append(b, padded(name)...)
-	w.Record(3, 0, w.Trailer(b, pid, tid, time), nil)
+	w.Record(3, misc, w.Trailer(b, pid, tid, time), nil)
 }
 
 // Mmap adds the record of an executable mapping (MMAP2).

@@ -127,6 +127,32 @@ static int forks(void) {
     return wait_for(pid);
 }
 
+/* Reserves more than could be looked at page by page, and uses a little. */
+static int reserve(void) {
+    char *at = mmap(NULL, 2ul << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED || mprotect(at + (1ul << 40), 65536, PROT_READ | PROT_WRITE))
+        return 77;
+    memset(at + (1ul << 40), 1, 65536);
+    return 0;
+}
+
+/* Children with nothing to tell: they end, or become another program. */
+static int idle(void) {
+    blocks(NULL);
+    for (int i = 0; i < count; i++) {
+        pid_t pid = fork();
+        if (!pid && i % 10)
+            exit(0);
+        if (!pid) {
+            unsetenv("LD_PRELOAD");
+            execl("/bin/true", "true", (char *)NULL);
+        }
+        if (wait_for(pid))
+            return 1;
+    }
+    return 0;
+}
+
 /* The child writes nothing; the program that it becomes does. */
 static int execs(void) {
     blocks(NULL);
@@ -215,7 +241,7 @@ int main(int argc, char **argv) {
         int (*call)(void);
     } turns[] = {{"threads", threads}, {"signals", signals}, {"regions", regions}, {"forks", forks},
                  {"execs", execs},     {"killed", killed},   {"bound", bound},     {"limited", limited}, {"small", small},
-                 {"pins", pins}};
+                 {"pins", pins},       {"idle", idle}, {"reserve", reserve}};
     if (argc > 2 && !strncmp(argv[1], "old", 3))
         return old(!strcmp(argv[1], "older"), argv + 2);
     if (argc > 2)
