@@ -62,6 +62,7 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 	}
 	nodes, hostErr := topo.ReadMachine(h.root)
 	if opt.source == sourceAuto && !opt.attached() && (hostErr != nil || len(nodes.Nodes) < 2) {
+		fmt.Fprintf(std.err, "numaopt: source: emulation, %s; --source pmu or faults samples here all the same\n", nothingRemote(hostErr))
 		return source{name: sourceEmulate}, nil
 	}
 	machine := pmu.Read(h.root)
@@ -85,6 +86,14 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 	}
 	fmt.Fprintf(std.err, "numaopt: source: emulation, %s; nor page faults: %v\n", refused[0], err)
 	return source{name: sourceEmulate}, nil
+}
+
+// nothingRemote is why samples of this machine would tell nothing of several nodes.
+func nothingRemote(err error) string {
+	if err != nil {
+		return "the nodes of this machine are not known: " + err.Error()
+	}
+	return "this machine is one node, where nothing is remote"
 }
 
 // hardware is the processor's samples, if the kernel lets this user have them.
