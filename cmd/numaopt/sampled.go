@@ -62,6 +62,7 @@ func choose(std *stdio, opt profileOptions) (source, error) {
 	}
 	nodes, hostErr := topo.ReadMachine(h.root)
 	if opt.source == sourceAuto && !opt.attached() && (hostErr != nil || len(nodes.Nodes) < 2) {
+		fmt.Fprintf(std.err, "numaopt: source: emulation, %s; --source pmu or faults samples here all the same\n", nothingRemote(hostErr))
 		return source{name: sourceEmulate}, nil
 	}
 	machine := pmu.Read(h.root)
@@ -102,6 +103,14 @@ func unheeded(opt profileOptions, source string) (flags []string) {
 		}
 	}
 	return flags
+}
+
+// nothingRemote is why samples of this machine would tell nothing of several nodes.
+func nothingRemote(err error) string {
+	if err != nil {
+		return "the nodes of this machine are not known: " + err.Error()
+	}
+	return "this machine is one node, where nothing is remote"
 }
 
 // hardware is the processor's samples, if the kernel lets this user have them.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -196,6 +197,15 @@ func TestAuto(t *testing.T) {
 	said.Reset()
 	opt.host = fixture(t, "skylake-sp", nil)
 	if from, err = choose(errOnly(&said), opt); err != nil || from.name != sourcePMU || said.Len() != 0 {
+		t.Errorf("%+v, %v: %s", from, err, said.String())
+	}
+	opt.host.root = fstest.MapFS{
+		"sys/devices/system/cpu/online":          {Data: []byte("0-3\n")},
+		"sys/devices/system/node/online":         {Data: []byte("0\n")},
+		"sys/devices/system/node/node0/cpulist":  {Data: []byte("0-3\n")},
+		"sys/devices/system/node/node0/distance": {Data: []byte("10\n")},
+	}
+	if from, err = choose(errOnly(&said), opt); err != nil || from.name != sourceEmulate || !strings.Contains(said.String(), "source: emulation, this machine is one node, where nothing is remote; --source pmu or faults") {
 		t.Errorf("%+v, %v: %s", from, err, said.String())
 	}
 }

@@ -294,6 +294,13 @@ func TestRemoteInterval(t *testing.T) {
 	if lo, hi := RemoteInterval(p, Total(p).DRAM); math.Abs(lo-40.38) > 0.01 || math.Abs(hi-59.62) > 0.01 {
 		t.Errorf("100 samples: [%v, %v]", lo, hi)
 	}
+	p.Run.Recording = &profile.Recording{DRAMPeriod: 50, EvenPeriod: 400} // of Run.Period they are none
+	if lo, hi := RemoteInterval(p, Total(p).DRAM); math.Abs(lo-31.75) > 0.05 || math.Abs(lo+hi-100) > 1e-6 {
+		t.Errorf("as much as 25 samples: [%v, %v]", lo, hi)
+	}
+	if n := Samples(p, 10000); n != 200 {
+		t.Errorf("%d samples, want 200", n)
+	}
 	if lo, _ := RemoteInterval(p, Flow{}); !math.IsNaN(lo) {
 		t.Errorf("nothing: %v", lo)
 	}

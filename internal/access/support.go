@@ -16,8 +16,8 @@ import (
 // accesses from passing for the program's behaviour.
 const MinSamples = 1000
 
-// ErrTooFew says that a profile has too few DRAM accesses for a statement.
-var ErrTooFew = errors.New("too few DRAM accesses")
+// ErrTooFew says that a profile has too few DRAM accesses, or page faults, for a statement.
+var ErrTooFew = errors.New("too few")
 
 // ErrFirstTouches says that a profile knows who touched pages first, and nothing of
 // who used them then.
@@ -32,8 +32,13 @@ func OnlyFirst(p *profile.Profile) bool {
 	return p.Run.Source == "faults" && float64(Total(p).All.Total()) < again*float64(len(p.Pages))
 }
 
-// Samples is the number of samples behind count accesses.
-func Samples(p *profile.Profile, count uint64) uint64 { return count / max(1, p.Run.Period) }
+// Samples is the number of samples behind count accesses of DRAM.
+func Samples(p *profile.Profile, count uint64) uint64 {
+	if r := p.Run.Recording; r != nil && r.DRAMPeriod > 0 {
+		return uint64(math.Round(float64(count) / r.DRAMPeriod))
+	}
+	return count / max(1, p.Run.Period)
+}
 
 // Support returns nil if p has enough DRAM accesses with a known home for its
 // remote percentage, else an error that wraps ErrTooFew or ErrFirstTouches and says
@@ -44,6 +49,9 @@ func Support(p *profile.Profile) error {
 	}
 	known := Total(p).DRAM.Known()
 	n := Samples(p, known)
+	if p.Run.Source == "faults" && n < MinSamples {
+		return fmt.Errorf("%w page faults: %d with a known home, a statement wants %d; let the program run longer", ErrTooFew, n, MinSamples)
+	}
 	if n >= MinSamples {
 		return nil
 	}
@@ -53,9 +61,9 @@ func Support(p *profile.Profile) error {
 		if want <= 1 {
 			cure = "profile without --period, or a larger problem"
 		}
-		return fmt.Errorf("%w: %d samples with a known home, a statement wants %d; %s", ErrTooFew, n, MinSamples, cure)
+		return fmt.Errorf("%w DRAM accesses: %d samples with a known home, a statement wants %d; %s", ErrTooFew, n, MinSamples, cure)
 	}
-	return fmt.Errorf("%w: %d with a known home, a statement wants %d; profile a problem whose data is larger than the LLC (%v a node here), or name a smaller cache with --llc",
+	return fmt.Errorf("%w DRAM accesses: %d with a known home, a statement wants %d; profile a problem whose data is larger than the LLC (%v a node here), or name a smaller cache with --llc",
 		ErrTooFew, n, MinSamples, units.Bytes(p.Run.Cache.LLC.Bytes))
 }
 
@@ -70,6 +78,9 @@ func RemoteInterval(p *profile.Profile, f Flow) (lo, hi float64) {
 		return f.RemotePct(), f.RemotePct()
 	}
 	period := float64(p.Run.Period)
+	if r := p.Run.Recording; r != nil && r.EvenPeriod > 0 {
+		period = r.EvenPeriod
+	}
 	lo, hi = stat.Wilson(float64(f.Remote)/period, float64(f.Known())/period)
 	return 100 * lo, 100 * hi
 }

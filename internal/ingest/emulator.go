@@ -205,6 +205,22 @@ func (b *builder) place(c arena.Code) int {
 	return i
 }
 
+// kernelPlace is the place of what the kernel touched where the program's code that asked
+// for it is not known; a loop's name says more, and that is none.
+func (b *builder) kernelPlace(r arena.Region) int {
+	if _, loop := r.Loop(); loop {
+		return -1
+	}
+	none := arena.Code{Module: -1}
+	i, ok := b.places[none]
+	if !ok {
+		i = len(b.p.Places)
+		b.places[none] = i
+		b.p.Places = append(b.p.Places, ident.Code{Module: -1, Symbol: "kernel, for the program"})
+	}
+	return i
+}
+
 // site returns the index in Sites of an arena's call stack, -1 for none.
 func (b *builder) site(i int) int {
 	if i <= 0 || i >= len(b.sites) {

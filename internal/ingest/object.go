@@ -81,7 +81,9 @@ func (b *builder) objects() error {
 		page := profile.Page{Object: object, Index: index, Home: home, Thread: -1, Region: -1, Place: -1}
 		if r.Thread >= 0 {
 			page.Thread, page.Region, page.Serial = r.Thread, b.region(r.Region), r.Serial
-			page.Place = b.place(arena.Code{VAddr: r.PC, Module: r.Module})
+			if page.Place = b.place(arena.Code{VAddr: r.PC, Module: r.Module}); page.Place < 0 && r.Kernel {
+				page.Place = b.kernelPlace(r.Region)
+			}
 		}
 		b.p.Pages = append(b.p.Pages, page)
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"numaopt/internal/access"
 	"numaopt/internal/perfdata"
 	pt "numaopt/internal/perfdata/perfdatatest"
 	"numaopt/internal/profile"
@@ -70,6 +71,27 @@ func TestLeftOut(t *testing.T) {
 		if got := strings.Contains(strings.Join(p.Warnings, "\n"), "--pid"); got != (known == nil) {
 			t.Errorf("recorded %v: warnings %q", known != nil, p.Warnings)
 		}
+	}
+}
+
+// TestKernelPlace: of a first touch that the kernel made it is said that it did, since
+// which code of the program asked for it is not known.
+func TestKernelPlace(t *testing.T) {
+	w := faultsOf(0)
+	for i, mode := range []uint16{1, 1, 2} {
+		w.Add(pt.Variable{}, perfdata.Sample{Mode: mode, PID: 100, TID: 100, Time: 10, Addr: 0x7f0000000000 + uint64(i)<<12, IP: 0xffffffff81000000, Period: 1})
+	}
+	p := sampled(t, w, nil)
+	var got []string
+	for _, g := range p.Pages {
+		name := "?"
+		if g.Place >= 0 {
+			name = access.CodeName(p, p.Places[g.Place])
+		}
+		got = append(got, name)
+	}
+	if want := []string{"kernel, for the program", "kernel, for the program", "?"}; !slices.Equal(got, want) {
+		t.Errorf("first touched at %q, want %q", got, want)
 	}
 }
 

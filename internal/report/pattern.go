@@ -82,7 +82,7 @@ func describe(w *Pattern) string {
 
 // patterns prints what the loops want of each object, and where they disagree.
 func (t *textWriter) patterns(r *Report) {
-	tab := newTable("object\n ", "loop\n ", "wants\n ", "block\n ", "DRAM\n%", "fits\n%", "sure\n%")
+	tab := newTable("object\n ", "loop\n ", "wants\n ", "block\n ", r.head(), "fits\n%", "sure\n%")
 	rows, more := 0, 0
 	var notes, merged []string
 	for i := range r.Objects {
@@ -115,7 +115,7 @@ func (t *textWriter) patterns(r *Report) {
 	}
 	t.title("What the loops want of the objects")
 	t.render(tab, more)
-	t.wrapped("  ", "block: a node's part; DRAM: the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to, or a part of it; sure: that this is neither chance nor another pattern, ? where that is likelier than 5 %, as with few pages.")
+	t.wrapped("  ", "block: a node's part; "+r.unit()+": the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to, or a part of it; sure: that this is neither chance nor another pattern, ? where that is likelier than 5 %, as with few pages.")
 	for _, s := range append(merged, notes...) {
 		t.wrapped("  ", s)
 	}

@@ -118,6 +118,20 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestFaults: a report of page faults says so throughout.
+func TestFaults(t *testing.T) {
+	for name, p := range profiles() {
+		p.Run.Source, p.Run.Period, p.Latencies = "faults", 1, nil
+		var out bytes.Buffer
+		if err := WriteText(&out, build(t, p), TextOptions{Top: 10}); err != nil {
+			t.Fatal(err)
+		}
+		if s := out.String(); strings.Contains(s, "DRAM") || !strings.Contains(s, "by page faults") && p.Rows != nil {
+			t.Errorf("%s:\n%s", name, s)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	schema := strictSchema(t)
 	for name, p := range profiles() {

@@ -105,7 +105,7 @@ func origin(r *Report) string {
 	how := "every access counted"
 	switch {
 	case run.Source == "faults":
-		source, how = "page faults", "every one counted"
+		source, how = "page faults", "every one recorded"
 	case run.Period > 1:
 		how = fmt.Sprintf("one access in %d counted", run.Period)
 	}
@@ -125,6 +125,27 @@ func origin(r *Report) string {
 	}
 	return s
 }
+
+// ofFaults reports whether what is counted is page faults.
+func (r *Report) ofFaults() bool { return r.Run.Source == "faults" }
+
+// counted is what the figures of memory are of.
+func (r *Report) counted() string {
+	if r.ofFaults() {
+		return "page faults"
+	}
+	return "DRAM accesses"
+}
+
+// unit is the same as heads of columns have it.
+func (r *Report) unit() string {
+	if r.ofFaults() {
+		return "faults"
+	}
+	return "DRAM"
+}
+
+func (r *Report) head() string { return r.unit() + "\n%" }
 
 // numbered is "1 node" or "2 nodes".
 func numbered(n int, noun string) string {
@@ -168,14 +189,14 @@ func (t *textWriter) facts(r *Report) {
 	split := func(f *Flow) string {
 		return fmt.Sprintf("%s: %v local, %v remote, %v unknown", count(f.Local+f.Remote+f.Unknown), f.LocalPct, f.RemotePct, f.UnknownPct)
 	}
-	if r.Run.Source == "faults" {
-		line("page faults", "%s", split(&r.All))
+	line(r.counted(), "%s", split(&r.DRAM))
+	if r.ofFaults() {
+		line("", "a page's first is left out where others follow: it is always there, and always local")
 	} else {
-		line("DRAM accesses", "%s", split(&r.DRAM))
 		line("all accesses", "%s", split(&r.All))
 	}
 	if ci := r.RemoteDRAMCI; ci != nil {
-		line("sampled", "%s DRAM samples; 95 %% interval of the remote ones %v to %v", count(r.Quality.DRAMSamples), ci[0], ci[1])
+		line("sampled", "%s %s samples; 95 %% interval of the remote ones %v to %v", count(r.Quality.DRAMSamples), r.unit(), ci[0], ci[1])
 	}
 	if rec := r.Run.Recording; rec != nil {
 		line("recorded", "%s", recorded(rec))
@@ -183,17 +204,17 @@ func (t *textWriter) facts(r *Report) {
 	if i := float64(r.Imbalance); !math.IsNaN(i) && r.Run.Nodes > 1 {
 		line("imbalance", "%.2f (1 is an even load of the memory controllers, %d is one node for all)", i, r.Run.Nodes)
 	}
-	line("matched", "%v of the DRAM accesses outside stacks and program image fall in a known object", r.Match)
+	line("matched", "%v of the %s outside stacks and program image fall in a known object", r.Match, r.counted())
 	line("covered", "%v of the pages that became resident have a counted access", r.Coverage)
 	if r.Small.Sites > 0 {
-		line("small objects", "those below a page are %v of the touched bytes, %v of the DRAM accesses; they are not placed singly", r.Small.Bytes, r.Small.DRAM)
+		line("small objects", "those below a page are %v of the touched bytes, %v of the %s; they are not placed singly", r.Small.Bytes, r.Small.DRAM, r.counted())
 	}
 }
 
 func (t *textWriter) sharing(r *Report) {
 	s := &r.Sharing
 	t.title(fmt.Sprintf("Sharing of the %v touched", units.Bytes(s.TouchedBytes)))
-	tab := newTable("pages\n ", "bytes\n%", "accesses\n%", "DRAM\n%")
+	tab := newTable("pages\n ", "bytes\n%", "accesses\n%", r.head())
 	row := func(name string, bytes, accesses, dram Pct) {
 		tab.AppendRow(table.Row{name, cell(bytes), cell(accesses), cell(dram)})
 	}
@@ -207,12 +228,12 @@ func (t *textWriter) sharing(r *Report) {
 }
 
 func (t *textWriter) objects(r *Report) {
-	title := "Objects, by DRAM accesses"
+	title := "Objects, by " + r.counted()
 	if r.Latency != nil && r.Latency.priced() {
 		title = "Objects, by what their remote loads cost"
 	}
 	t.title(title)
-	tab := newTable("object\n ", "kind\n ", "size\n ", "DRAM\n%", "remote\n%", "best\n%", "shared\n%", "without\ninit %", "even\n%")
+	tab := newTable("object\n ", "kind\n ", "size\n ", r.head(), "remote\n%", "best\n%", "shared\n%", "without\ninit %", "even\n%")
 	shown := t.rows(len(r.Objects), func(i int) bool {
 		o := &r.Objects[i]
 		return o.DRAMPct >= tiny || r.bytesPct(o.TouchedBytes) >= tiny
@@ -235,12 +256,12 @@ func (t *textWriter) objects(r *Report) {
 		})
 	}
 	t.render(tab, len(r.Objects)-len(shown))
-	t.wrapped("  ", "DRAM: of the program's; remote: of the object's own; best: remote with each page on the node that uses it most; shared: its bytes touched from several nodes, without init: leaving serial code out, even: without a good place"+placed+".")
+	t.wrapped("  ", r.unit()+": of the program's; remote: of the object's own; best: remote with each page on the node that uses it most; shared: its bytes touched from several nodes, without init: leaving serial code out, even: without a good place"+placed+".")
 }
 
 func (t *textWriter) loops(r *Report) {
-	t.title("Loops, and functions outside loops, by DRAM accesses")
-	tab := newTable("loop\n ", "kind\n ", "entries\n ", "threads\n ", "DRAM\n%", "remote\n%", "of all\nremote %")
+	t.title("Loops, and functions outside loops, by " + r.counted())
+	tab := newTable("loop\n ", "kind\n ", "entries\n ", "threads\n ", r.head(), "remote\n%", "of all\nremote %")
 	shown := t.rows(len(r.Loops), func(i int) bool { return r.Loops[i].DRAMPct >= tiny })
 	for _, i := range shown {
 		l := &r.Loops[i]
@@ -328,7 +349,7 @@ func (t *textWriter) threads(r *Report) {
 		return
 	}
 	t.title("Threads")
-	tab := newTable("rank\n ", "cpu\n ", "node\n ", "DRAM\n%", "remote\n%", "of all\nremote %")
+	tab := newTable("rank\n ", "cpu\n ", "node\n ", r.head(), "remote\n%", "of all\nremote %")
 	for _, x := range r.Threads {
 		tab.AppendRow(table.Row{x.Rank, x.CPU, x.Node, cell(x.DRAMPct), cell(x.RemoteDRAM), cell(x.RemoteAccess)})
 	}
@@ -343,7 +364,7 @@ func (t *textWriter) matrix(r *Report) {
 	if n < 2 {
 		return
 	}
-	t.title("From node (rows) to memory of node (columns), % of DRAM accesses")
+	t.title("From node (rows) to memory of node (columns), % of " + r.counted())
 	if n > mostNodes {
 		t.printf("%d nodes: the matrix is in the JSON\n", n)
 		return

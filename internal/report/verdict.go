@@ -27,7 +27,7 @@ const (
 
 // verdict is the one sentence that the reader came for.
 func verdict(r *Report) string {
-	n := count(r.DRAMAccesses)
+	n := count(r.DRAMAccesses) + " " + r.counted()
 	switch best := r.BestPlacement; {
 	case r.Accesses == 0:
 		return "No access to memory was recorded."
@@ -36,9 +36,9 @@ func verdict(r *Report) string {
 	case !r.Quality.Enough:
 		return "No verdict: " + r.Quality.Reason + "."
 	case r.RemoteDRAM < goodRemote:
-		return fmt.Sprintf("Placement is good: %v of %s DRAM accesses are remote.", r.RemoteDRAM, n)
+		return fmt.Sprintf("Placement is good: %v of %s are remote.", r.RemoteDRAM, n)
 	case r.RemoteDRAM-best < worthSaying:
-		return fmt.Sprintf("%v of %s DRAM accesses are remote, and no placement of objects of a page or more makes them fewer (%v at best).", r.RemoteDRAM, n, best)
+		return fmt.Sprintf("%v of %s are remote, and no placement of objects of a page or more makes them fewer (%v at best).", r.RemoteDRAM, n, best)
 	default:
 		won, doubt := "uses it most it would be %v", ""
 		if known, looks := chanceGain(r); 100*(known+looks) >= worthDoubt*(r.RemoteDRAM-best) {
@@ -47,7 +47,7 @@ func verdict(r *Report) string {
 				doubt = ", but much of the work looks handed out at run time, and then it uses other pages in each run"
 			}
 		}
-		return fmt.Sprintf("%v of %s DRAM accesses are remote; with every page on the node that "+won+"%s.", r.RemoteDRAM, n, best, doubt)
+		return fmt.Sprintf("%v of %s are remote; with every page on the node that "+won+"%s.", r.RemoteDRAM, n, best, doubt)
 	}
 }
 
@@ -87,7 +87,7 @@ func findings(r *Report) []string {
 		if r.Sharing.dramEven >= worthEven {
 			cure = " Interleaving the data that all nodes use alike evens that out."
 		}
-		list = append(list, fmt.Sprintf("Crowding: the memory of node %d serves %.1f times as many DRAM accesses as the mean of all %d nodes.%s", busiest(r), i, r.Run.Nodes, cure))
+		list = append(list, fmt.Sprintf("Crowding: the memory of node %d serves %.1f times as many %s as the mean of all %d nodes.%s", busiest(r), i, r.counted(), r.Run.Nodes, cure))
 	}
 	return list
 }
@@ -172,8 +172,8 @@ func serialFinding(r *Report, want chance) []string {
 		objects = append(objects, fmt.Sprintf("%d more", more))
 	}
 	return []string{fmt.Sprintf(
-		"Serial initialisation: %v of all DRAM accesses (%s) are remote only because one thread touches data first, outside any loop, that %s then use in parallel%s. %s.",
-		pct, count(cost), nodes(users), want.unless(), strings.Join(objects, "; "))}
+		"Serial initialisation: %v of all %s (%s) are remote only because one thread touches data first, outside any loop, that %s then use in parallel%s. %s.",
+		pct, r.counted(), count(cost), nodes(users), want.unless(), strings.Join(objects, "; "))}
 }
 
 // misplacedFindings are objects that another placement helps and that are not
@@ -203,8 +203,8 @@ func misplacedFindings(r *Report) []string {
 			how = "placed by the program itself"
 		}
 		list = append(list, fmt.Sprintf(
-			"Wrong node: %s (%v) is %s elsewhere than it is used: %v of its DRAM accesses are remote, %v would be with its pages on their best nodes%s.",
-			g.o.Name, units.Bytes(g.o.TouchedBytes), how, g.o.RemoteDRAM, g.o.BestPlacement, of[g.o.Name].unless()))
+			"Wrong node: %s (%v) is %s elsewhere than it is used: %v of its %s are remote, %v would be with its pages on their best nodes%s.",
+			g.o.Name, units.Bytes(g.o.TouchedBytes), how, g.o.RemoteDRAM, r.counted(), g.o.BestPlacement, of[g.o.Name].unless()))
 	}
 	return list
 }
@@ -240,7 +240,7 @@ func stuckFindings(r *Report) []string {
 		if f.cost < worthEven || len(list) == mostNames {
 			break
 		}
-		what := fmt.Sprintf("Placement cannot help: %v of all DRAM accesses, to %s, stay remote with each page on its best node", f.cost, names(f.objects))
+		what := fmt.Sprintf("Placement cannot help: %v of all %s, to %s, stay remote with each page on its best node", f.cost, r.counted(), names(f.objects))
 		switch {
 		case f.chance == handed:
 			list = append(list, fmt.Sprintf("%s, because in %s OpenMP hands out the work on it at run time, to other threads each time. A fixed assignment would help: a static schedule, or a queue for each node.", what, names(f.loops)))
@@ -271,7 +271,7 @@ func smallFindings(r *Report) []string {
 	if !(r.Small.DRAM >= worthEven && r.Small.Remote >= goodRemote) {
 		return nil
 	}
-	return []string{fmt.Sprintf("Small objects: %v of the DRAM accesses are to objects smaller than a page, %v of them remote; no plan places such objects singly. Allocated and filled by the thread that uses them, or from its own array, they would be local.", r.Small.DRAM, r.Small.Remote)}
+	return []string{fmt.Sprintf("Small objects: %v of the %s are to objects smaller than a page, %v of them remote; no plan places such objects singly. Allocated and filled by the thread that uses them, or from its own array, they would be local.", r.Small.DRAM, r.counted(), r.Small.Remote)}
 }
 
 // count prints a number of accesses to three digits: "12.3 million".

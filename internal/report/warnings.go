@@ -29,14 +29,14 @@ func (b *builder) warnings(r *Report) []string {
 	run := &r.Run
 	add(!run.Complete, "the recording is not complete%s: the figures are of the run up to there", ended(run.ExitStatus))
 	add(run.Complete && run.ExitStatus != 0, "the program ended with status %d", run.ExitStatus)
-	add(r.Match < enoughMatch, "only %v of the DRAM accesses outside stacks and program image belong to a known object; programs built with -g and allocating with malloc, new or mmap match best", r.Match)
-	add(r.DRAM.UnknownPct >= 1, "%v of the DRAM accesses are to pages whose home is not known (only read and never written); the remote percentages leave them out", r.DRAM.UnknownPct)
+	add(r.Match < enoughMatch, "only %v of the %s outside stacks and program image belong to a known object; programs built with -g and allocating with malloc, new or mmap match best", r.Match, r.counted())
+	add(r.DRAM.UnknownPct >= 1, "%v of the %s are to pages whose home is not known (only read and never written); the remote percentages leave them out", r.DRAM.UnknownPct, r.counted())
 	const luck = "which thread uses which page is chance there, and in the next run another, so that the best placement is of this run alone"
 	if loops, share := dynamicLoops(r, profile.Loop); share >= worthEven {
-		list = append(list, fmt.Sprintf("%v of the DRAM accesses are of %s, which %s out work while running (dynamic schedule, tasks or nested teams): %s", share, names(loops), verb(len(loops), "hands", "hand"), luck))
+		list = append(list, fmt.Sprintf("%v of the %s are of %s, which %s out work while running (dynamic schedule, tasks or nested teams): %s", share, r.counted(), names(loops), verb(len(loops), "hands", "hand"), luck))
 	}
 	if loops, share := dynamicLoops(r, profile.Function); share >= worthEven {
-		list = append(list, fmt.Sprintf("%v of the DRAM accesses are of %s, whose work looks handed out at run time, as by a thread pool: if it is, %s; to know, profile a second time and give both profiles to numaopt plan", share, names(loops), luck))
+		list = append(list, fmt.Sprintf("%v of the %s are of %s, whose work looks handed out at run time, as by a thread pool: if it is, %s; to know, profile a second time and give both profiles to numaopt plan", share, r.counted(), names(loops), luck))
 	}
 	if used, has := b.nodesUsed(); r.Accesses > 0 && used < has {
 		list = append(list, fmt.Sprintf("threads ran on %d of %d nodes", used, has))

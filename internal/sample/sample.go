@@ -360,9 +360,9 @@ func (s *Stats) why() string {
 func (r *reader) choose(workers []*worker) (uint32, error) {
 	counts := map[uint32]uint64{}
 	for _, w := range workers {
-		for pid, n := range w.used {
-			if r.kept(pid) {
-				counts[pid] += *n
+		for pid, p := range w.processes {
+			if r.kept(pid) && p.used > 0 {
+				counts[pid] += p.used
 			}
 		}
 	}
@@ -459,11 +459,11 @@ func (r *reader) sum(workers []*worker, pid uint32) {
 			}
 			s.Last = max(s.Last, w.stats.Last)
 		}
-		for id, n := range w.used {
+		for id, p := range w.processes {
 			if id == pid {
-				s.Used += *n
+				s.Used += p.used
 			} else {
-				s.Elsewhere += *n
+				s.Elsewhere += p.used
 			}
 		}
 	}

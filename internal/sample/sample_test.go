@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"numaopt/internal/arena"
+	"numaopt/internal/eventlog"
 	"numaopt/internal/perfdata"
 	pt "numaopt/internal/perfdata/perfdatatest"
 	"numaopt/internal/profile"
@@ -178,7 +179,7 @@ func TestMoved(t *testing.T) {
 	var pages []arena.Page
 	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
 	want := []arena.Page{
-		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 0, Module: -1, Serial: true},
+		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 0, Module: -1, Serial: true, Kernel: true},
 		{Number: heapA >> 12, Object: 1, Home: 0, Thread: -1, Module: -1},
 	}
 	if d := cmp.Diff(want, pages); d != "" || stats.Moved != 1 || stats.Kernel != 0 {
@@ -315,6 +316,52 @@ func TestRefused(t *testing.T) {
 		c.opt.Machine, _ = topo.Parse("2x2")
 		if _, _, err := Read(f, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestDRAMPeriods: they are of the samples of DRAM, not of all.
+func TestDRAMPeriods(t *testing.T) {
+	w := recording()
+	for i := range uint64(12) {
+		s := at(100, 0, 10+i, heapA+i<<12, localRAM, 200)
+		if i >= 4 {
+			s.Source, s.Period = localRAM&^0x1f|perfdata.OpStore, 7000
+		}
+		w.Add(pt.Variable{}, s, at(100, 0, 100+i, heapA+i<<12, hitL1, 5))
+	}
+	table, _ := read(t, w, Options{})
+	// 4 samples of 1000 and 8 of 7000 accesses.
+	if mean, even := table.DRAMPeriods(); mean != 5000 || even != (4*1e6+8*49e6)/60000 {
+		t.Errorf("%v and %v", mean, even)
+	}
+}
+
+// TestAlternating: what is known of a process is there when its next sample comes, for so
+// many processes as there is room for.
+func TestAlternating(t *testing.T) {
+	r := &reader{spaces: map[uint32]*space{}}
+	for pid := range uint32(3 * mostFinders) {
+		r.spaces[pid] = &space{heap: newLifetimes(make([]eventlog.Object, 1))}
+	}
+	w := newWorker(r)
+	w.enter(1)
+	first := w.heap
+	w.enter(2)
+	w.enter(1)
+	if w.heap != first {
+		t.Error("the finder of process 1 is another than before")
+	}
+	for pid := range uint32(len(r.spaces)) {
+		w.enter(pid)
+		n := 0
+		for _, p := range w.processes {
+			if p.heap != nil {
+				n++
+			}
+		}
+		if w.heap == nil || n > mostFinders {
+			t.Fatalf("process %d: has a finder: %v; %d have", pid, w.heap != nil, n)
 		}
 	}
 }

@@ -251,6 +251,25 @@ func most(votes []uint32) int {
 // Accesses is what the samples of the table stand for.
 func (t *Table) Accesses() uint64 { return t.accesses }
 
+// DRAMPeriods is the mean number of accesses for which a sample of DRAM stands, and the
+// one that equal samples which tell as much of a share would stand for: of unequal ones
+// the heavy ones decide (Kish, Survey Sampling, 1965, §11.7). 0 where there are none.
+func (t *Table) DRAMPeriods() (mean, even float64) {
+	var samples, accesses, squares float64
+	for i := range t.cells {
+		if c := &t.cells[i]; c.how.level() == profile.DRAM {
+			count := float64(c.count)
+			samples += float64(c.samples)
+			accesses += count
+			squares += count * count / float64(c.samples)
+		}
+	}
+	if accesses == 0 {
+		return 0, 0
+	}
+	return accesses / samples, squares / accesses
+}
+
 // Modules, Funcs and the others are what package ingest asks an arena for.
 func (t *Table) Modules() ([]arena.Module, error) { return t.space.modules, nil }
 
@@ -309,7 +328,7 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 		if f := s.fault; f != nil {
 			p.Thread, p.Region = t.numberOf(f.tid, f.cpu), f.region
 			_, loop := f.region.Loop()
-			p.Serial = !loop && int(f.tid) == t.PID
+			p.Serial, p.Kernel = !loop && int(f.tid) == t.PID, f.kernel
 			if at := t.space.at(f.pc, f.time); at != nil && at.module >= 0 {
 				p.Module, p.PC = int(at.module), f.pc-t.space.modules[at.module].Base
 			}

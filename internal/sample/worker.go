@@ -16,25 +16,33 @@ type worker struct {
 	latencies latencies
 	lines     lines
 	faults    map[frameKey]fault
-	used      map[uint32]*uint64 // samples by process
+	processes map[uint32]*process
+	finders   int // that processes have
 	codes     []codeEntry
 	stats     Stats
 
-	// Of the process of the latest sample:
-	pid   uint32
-	mine  *uint64
-	space *space
-	piece int
-	heap  finder
-
-	parts    *parts // nil until they are asked for
-	lastPart int32
+	*process // of the latest sample; nil before the first
 
 	// Of its thread:
 	tid  uint32
 	life *life
 	live map[thread]*life
 }
+
+// process is what a worker has of a process whose samples it met.
+type process struct {
+	pid   uint32
+	used  uint64 // samples
+	space *space
+	piece int
+	heap  *finder // nil without a log, or where others have taken it
+
+	parts    *parts // nil until they are asked for
+	lastPart int32
+}
+
+// mostFinders is how many processes have finders, of 32 KiB each, at the same time.
+const mostFinders = 64
 
 // life is how far a worker has come in what the log tells of a thread.
 type life struct {
@@ -62,7 +70,8 @@ type fault struct {
 	time, pc uint64
 	tid, cpu uint32
 	region   arena.Region
-	home     int // -1 is not known
+	home     int  // -1 is not known
+	kernel   bool // for the program: which code of it asked is not known
 }
 
 // codeEntry remembers the region of an instruction.
@@ -76,7 +85,7 @@ type codeEntry struct {
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, used: map[uint32]*uint64{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
+	return &worker{r: r, processes: map[uint32]*process{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -105,14 +114,14 @@ func (w *worker) add(s *perfdata.Sample) error {
 		st.NoThread++
 		return nil
 	}
-	if s.PID != w.pid || w.mine == nil {
-		w.process(s.PID)
+	if w.process == nil || s.PID != w.pid {
+		w.enter(s.PID)
 	}
 	if w.space.own(s.IP, s.Addr) {
 		st.Own++
 		return nil
 	}
-	*w.mine++
+	w.used++
 	st.Latencies = st.Latencies || s.Latency != 0
 	st.Physical = st.Physical || s.Phys != 0
 	st.Faults = st.Faults || e.fault
@@ -124,15 +133,25 @@ func (w *worker) add(s *perfdata.Sample) error {
 	return nil
 }
 
-func (w *worker) process(pid uint32) {
-	w.pid, w.space, w.piece, w.life, w.parts = pid, w.r.spaces[pid], 0, nil, nil
-	if w.space != nil {
-		w.heap = finder{in: w.space.heap}
+// enter makes pid the process of the latest sample, as the worker left it.
+func (w *worker) enter(pid uint32) {
+	p := w.processes[pid]
+	if p == nil {
+		p = &process{pid: pid, space: w.r.spaces[pid]}
+		w.processes[pid] = p
 	}
-	if w.mine = w.used[pid]; w.mine == nil {
-		w.mine = new(uint64)
-		w.used[pid] = w.mine
+	w.process, w.life = p, nil
+	if p.heap != nil || p.space == nil || p.space.heap == nil {
+		return
 	}
+	if w.finders == mostFinders {
+		w.finders = 0
+		for _, other := range w.processes {
+			other.heap = nil
+		}
+	}
+	w.finders++
+	p.heap = &finder{in: p.space.heap}
 }
 
 // count puts the sample in its cell.
@@ -150,7 +169,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	if n == 0 {
 		n = max(1, s.Period)
 	}
-	object := w.space.objectAt(s.Addr, s.Time, &w.heap, &w.piece)
+	object := w.space.objectAt(s.Addr, s.Time, w.heap, &w.piece)
 	home := -1
 	if s.Phys != 0 {
 		home = w.r.homeOf(s.Phys)
@@ -159,7 +178,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
-		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home})
+		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
 		return
 	}
 	served := served(s.Source, remote)
