@@ -89,7 +89,11 @@ func (o *portion) group(p page, faults map[pageKey][]fault) {
 
 // joined is the pages of all portions, by object and number.
 func joined(portions []*portion) []page {
-	var all []page
+	n := 0
+	for _, o := range portions {
+		n += len(o.pages)
+	}
+	all := make([]page, 0, n)
 	for _, o := range portions {
 		all = append(all, o.pages...)
 	}
