@@ -3,8 +3,10 @@ package ingest
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"sort"
+	"sync"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -272,8 +274,36 @@ func byPage(rows []profile.Row, pages int) []profile.Row {
 	return out
 }
 
-// merge sorts the rows of each page and adds up those of one cell. It works in rows.
+// merge sorts the rows of each page and adds up those of one cell: rows are in the order
+// of pages, and each processor takes a run of them. It works in rows.
 func merge(rows []profile.Row) []profile.Row {
+	runs := make([][]profile.Row, runtime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	rest := rows
+	for i := range runs {
+		n := wholePages(rest, len(rest)/(len(runs)-i))
+		run := rest[:n]
+		rest = rest[n:]
+		wait.Go(func() { runs[i] = mergeRun(run) })
+	}
+	wait.Wait()
+	merged := rows[:0]
+	for _, run := range runs {
+		merged = append(merged, run...)
+	}
+	return merged
+}
+
+// wholePages is the first number from n on of rows that are of whole pages.
+func wholePages(rows []profile.Row, n int) int {
+	for n > 0 && n < len(rows) && rows[n].Page == rows[n-1].Page {
+		n++
+	}
+	return n
+}
+
+// mergeRun is merge, of rows of whole pages.
+func mergeRun(rows []profile.Row) []profile.Row {
 	merged := rows[:0]
 	for i := 0; i < len(rows); {
 		end := i + 1

@@ -288,6 +288,15 @@ func (f *File) Samples(workers int, visitor func(worker int) func(*Sample) error
 	return first
 }
 
+// Bytes is the size of its records.
+func (f *File) Bytes() int {
+	n := 0
+	for i := range f.streams {
+		n += len(f.streams[i].data)
+	}
+	return n
+}
+
 // job is a piece of a plain stream, or a stream that has to be unpacked.
 type job struct {
 	data   []byte

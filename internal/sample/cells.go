@@ -2,6 +2,8 @@ package sample
 
 import (
 	"cmp"
+	"math/bits"
+	"sync"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -88,46 +90,81 @@ func (c *cell) hash() uint64 {
 	return (h ^ h>>32) * 0x94d049bb133111eb >> 20
 }
 
-// cells is a table of cells: open addressing, a power of two of places, at most two
-// thirds of them taken.
+// cells is the table of cells: shards, so that the workers seldom meet, and so that a
+// shard is made larger and sorted while it is in a processor's cache.
 type cells struct {
+	shards [shards]shard
+	first  int // places of a shard that gets its first cells
+}
+
+const (
+	shardBits = 6
+	shards    = 1 << shardBits
+)
+
+// shardOf is the shard of a page. Neighbours are in one: a walk through memory adds to
+// few lines of the cache.
+func shardOf(number uint64) int {
+	return int(number >> 4 * 0x9e3779b97f4a7c15 >> (64 - shardBits))
+}
+
+// newTableOf is a table for the cells of bytes of records: where a shard is large from
+// the beginning it is seldom copied.
+func newTableOf(bytes int) *cells {
+	const least, most = 1 << 7, 1 << 14
+	return &cells{first: min(max(least, 1<<bits.Len(uint(bytes>>12))), most)}
+}
+
+// shard is a part of the table: open addressing, a power of two of places, at most two
+// thirds of them taken.
+type shard struct {
+	lock   sync.Mutex
 	places []cell
 	used   int
-	batch  [batchSize]cell // waiting to be added
-	n      int
 	touch  uint32
+}
+
+// batches is a worker's cells that wait to be added, by shard.
+type batches struct {
+	to    *cells
+	n     [shards]int
+	cells [shards][batchSize]cell
 }
 
 // batchSize is how many cells are added together: their places are fetched from
 // memory at the same time, not one after the other.
 const batchSize = 64
 
-// put adds a sample's cell, sooner or later; flush does all that wait.
-func (t *cells) put() *cell {
-	if t.n == batchSize {
-		t.flush()
+// put adds the cell of a sample of a page, sooner or later; flush does all that wait.
+func (b *batches) put(number uint64) *cell {
+	i := shardOf(number)
+	if b.n[i] == batchSize {
+		b.flush(i)
 	}
-	t.n++
-	return &t.batch[t.n-1]
+	b.n[i]++
+	return &b.cells[i][b.n[i]-1]
 }
 
-func (t *cells) flush() {
-	if 3*(t.used+t.n) > 2*len(t.places) {
-		t.grow()
+func (b *batches) flush(i int) {
+	t, wait := &b.to.shards[i], b.cells[i][:b.n[i]]
+	b.n[i] = 0
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if 3*(t.used+len(wait)) > 2*len(t.places) {
+		t.grow(max(b.to.first, larger(len(t.places))))
 	}
 	mask := uint64(len(t.places) - 1)
 	var at [batchSize]uint64
-	for i := range t.batch[:t.n] {
-		at[i] = t.batch[i].hash() & mask
+	for i := range wait {
+		at[i] = wait[i].hash() & mask
 		t.touch += t.places[at[i]].samples // a load that nothing waits for
 	}
-	for i := range t.batch[:t.n] {
-		t.add(&t.batch[i], at[i], mask)
+	for i := range wait {
+		t.add(&wait[i], at[i], mask)
 	}
-	t.n = 0
 }
 
-func (t *cells) add(c *cell, at, mask uint64) {
+func (t *shard) add(c *cell, at, mask uint64) {
 	for {
 		p := &t.places[at]
 		if p.samples == 0 {
@@ -143,9 +180,9 @@ func (t *cells) add(c *cell, at, mask uint64) {
 	}
 }
 
-func (t *cells) grow() {
+func (t *shard) grow(places int) {
 	old := t.places
-	t.places, t.used = newCells(larger(len(old))), 0
+	t.places, t.used = newCells(places), 0
 	mask := uint64(len(t.places) - 1)
 	for i := range old {
 		if old[i].samples != 0 {
@@ -156,11 +193,8 @@ func (t *cells) grow() {
 }
 
 // all is the cells of a process in order, see order, their regions numbered as settled
-// says; the table is gone after it.
-func (t *cells) all(pid uint32, settled func(arena.Region) arena.Region) []cell {
-	if t.n > 0 {
-		t.flush()
-	}
+// says; the shard is gone after it.
+func (t *shard) all(pid uint32, settled func(arena.Region) arena.Region) []cell {
 	mine := t.places[:0]
 	for i := range t.places {
 		if c := &t.places[i]; c.samples != 0 && c.pid == pid {
@@ -175,11 +209,11 @@ func (t *cells) all(pid uint32, settled func(arena.Region) arena.Region) []cell 
 	return out
 }
 
-// larger is the next size of a table: small ones are copied seldom, and large ones do
+// larger is the next size of a shard: small ones are copied seldom, and large ones do
 // not waste much.
 func larger(n int) int {
-	if n < 1<<20 {
-		return max(1<<14, 4*n)
+	if n < 1<<14 {
+		return 4 * n
 	}
 	return 2 * n
 }

@@ -185,9 +185,9 @@ func cache(d perfdata.DataSrc, remote bool) profile.Served {
 	return profile.ServedL3
 }
 
-// histograms is what the workers counted of t's process, and of its late cells; settled
-// are the new numbers of the workers'.
-func (t *Table) histograms(workers []*worker, settled func(arena.Region) arena.Region) []latencyCell {
+// histograms is what the workers counted of t's process, and the portions of its late
+// cells; settled are the new numbers of the workers'.
+func (t *Table) histograms(workers []*worker, portions []*portion, settled func(arena.Region) arena.Region) []latencyCell {
 	if !t.r.stats.Latencies {
 		return nil
 	}
@@ -203,8 +203,12 @@ func (t *Table) histograms(workers []*worker, settled func(arena.Region) arena.R
 		}
 		w.latencies.places = nil
 	}
-	for i := range t.pages {
-		t.late(&t.pages[i], &sum)
+	for _, o := range portions {
+		for i := range o.late.places {
+			if c := &o.late.places[i]; c.samples != 0 {
+				sum.add(c)
+			}
+		}
 	}
 	out := slices.DeleteFunc(sum.places, func(c latencyCell) bool { return c.samples == 0 })
 	slices.SortFunc(out, func(a, b latencyCell) int {
@@ -216,8 +220,8 @@ func (t *Table) histograms(workers []*worker, settled func(arena.Region) arena.R
 // late adds the late cells of a page: its home is the node, but where that is the
 // thread's own, against what the processor said.
 func (t *Table) late(p *page, sum *latencies) {
-	for i := p.first; i < p.last; i++ {
-		c := &t.cells[i]
+	for i := range p.cells {
+		c := &p.cells[i]
 		if c.late == 0 {
 			continue
 		}

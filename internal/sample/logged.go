@@ -186,8 +186,8 @@ func (t *Table) placed(p *page) bool {
 		return log.Prefers(f.tid, f.time, f.time+1)
 	}
 	own, all := uint64(0), uint64(0)
-	for i := p.first; i < p.last; i++ {
-		c := &t.cells[i]
+	for i := range p.cells {
+		c := &p.cells[i]
 		all += uint64(c.samples)
 		if log.Prefers(c.tid, from, to) {
 			own += uint64(c.samples)

@@ -34,8 +34,8 @@ func firstFaults(workers []*worker, pid uint32, settled func(arena.Region) arena
 // split appends to pages a page of each home that p had while it was sampled, by its physical
 // addresses: an access is remote or not by where the page was then. Samples that do
 // not tell are of the home that p had most. The first touch is of the earliest.
-func (t *Table) split(pages []page, p page, faults []fault) []page {
-	cells := t.cells[p.first:p.last]
+func (o *portion) split(pages []page, p page, faults []fault) []page {
+	cells := p.cells
 	home := func(c *cell) int {
 		if h := c.how.home(); h >= 0 {
 			return h
@@ -48,31 +48,31 @@ func (t *Table) split(pages []page, p page, faults []fault) []page {
 	if i == len(cells) {
 		return append(pages, p)
 	}
-	t.r.stats.Moved++
+	o.moved++
 	slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(home(&a), home(&b)) })
 	var out []page
 	var earliest uint64
-	first := 0
+	first, from := 0, 0
 	for i := range cells {
 		c := &cells[i]
 		if n := len(out); n == 0 || out[n-1].home != home(c) {
-			out = append(out, page{object: p.object, number: p.number, first: p.first + i, home: home(c)})
+			out, from = append(out, page{object: p.object, number: p.number, home: home(c)}), i
 		}
-		out[len(out)-1].last = p.first + i + 1
+		out[len(out)-1].cells = cells[from : i+1]
 		if i == 0 || c.first < earliest {
 			earliest, first = c.first, len(out)-1
 		}
 	}
 	out[first].fault = p.fault
 	out[0], out[first] = out[first], out[0]
-	t.before(out, faults)
+	before(out, faults)
 	return append(pages, out...)
 }
 
 // before puts the faults that moved a page to where it was before: that is the memory
 // which the thread has used since the fault before. The kernel moves a page within the
 // fault, and the fault that finds it in a new frame is the one that did.
-func (t *Table) before(homes []page, faults []fault) {
+func before(homes []page, faults []fault) {
 	at := func(home int) *page {
 		i := slices.IndexFunc(homes, func(p page) bool { return p.home == home })
 		if i < 0 {
@@ -88,7 +88,7 @@ func (t *Table) before(homes []page, faults []fault) {
 			continue
 		}
 		if from != nil && from != to {
-			if c := t.cellOf(to, f); c != nil {
+			if c := to.cellOf(f); c != nil {
 				c.count--
 				from.late = append(from.late, *f)
 			}
@@ -98,9 +98,9 @@ func (t *Table) before(homes []page, faults []fault) {
 }
 
 // cellOf is a cell of p that f is counted in.
-func (t *Table) cellOf(p *page, f *fault) *cell {
-	for i := p.first; i < p.last; i++ {
-		if c := &t.cells[i]; c.how.fault() && c.count > 0 && c.tid == f.tid && c.how.cpu() == f.cpu && c.region == f.region {
+func (p *page) cellOf(f *fault) *cell {
+	for i := range p.cells {
+		if c := &p.cells[i]; c.how.fault() && c.count > 0 && c.tid == f.tid && c.how.cpu() == f.cpu && c.region == f.region {
 			return c
 		}
 	}
@@ -110,16 +110,16 @@ func (t *Table) cellOf(p *page, f *fault) *cell {
 // leaveOut takes the first fault of a page out of its counts if there are others. The
 // first touch is kept as such; those that follow are samples of who uses the page, and
 // it is none: it always comes, and is always local.
-func (t *Table) leaveOut(p *page) {
+func (o *portion) leaveOut(p *page) {
 	samples := uint32(0)
-	for i := p.first; i < p.last; i++ {
-		samples += t.cells[i].samples
+	for i := range p.cells {
+		samples += p.cells[i].samples
 	}
 	if p.fault == nil || samples < 2 {
 		return
 	}
-	if c := t.cellOf(p, p.fault); c != nil {
+	if c := p.cellOf(p.fault); c != nil {
 		c.count--
-		t.accesses--
+		o.accesses--
 	}
 }

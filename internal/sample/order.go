@@ -31,7 +31,7 @@ func freeCells(c []cell) {
 	}
 }
 
-// ref stands for a cell while they are sorted.
+// ref stands for a cell, or a page, while they are sorted.
 type ref struct {
 	number uint64
 	object uint32
@@ -45,8 +45,7 @@ func sorted(all []cell) []cell {
 	for i := range all {
 		refs[i] = ref{all[i].number, uint32(all[i].object), uint32(i)}
 	}
-	refs = radix(refs, func(r *ref) uint64 { return r.number })
-	refs = radix(refs, func(r *ref) uint64 { return uint64(r.object) })
+	refs = inOrder(refs)
 	out := newCells(len(all))
 	first := 0
 	for i, r := range refs {
@@ -58,6 +57,12 @@ func sorted(all []cell) []cell {
 	}
 	sortPage(out[first:])
 	return out
+}
+
+// inOrder sorts refs by object and number, and keeps the order of equal ones.
+func inOrder(refs []ref) []ref {
+	refs = radix(refs, func(r *ref) uint64 { return r.number })
+	return radix(refs, func(r *ref) uint64 { return uint64(r.object) })
 }
 
 func sortPage(cells []cell) {

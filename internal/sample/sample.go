@@ -15,18 +15,18 @@
 //
 // Mappings are collected first and form an address space over time (space.go).
 // Then every processor adds up the samples of the pieces that it decodes, in a
-// table of its own; what a sample's address was is looked up by its time, so that
-// no order of samples is needed, and none is ever held. Tables are merged, and
-// pages get homes: from physical addresses where samples have them, else from what
-// the processor said of local and remote memory. Beside the table latencies are counted
-// by duration (latency.go), and the cache lines that nodes share (line.go).
+// table that all share, which is divided by pages (cells.go); what a sample's address
+// was is looked up by its time, so that no order of samples is needed, and none is
+// ever held. Each part of the table is sorted (portion.go), and its pages get homes:
+// from physical addresses where samples have them, else from what the processor said of
+// local and remote memory. Beside the table latencies are counted by duration
+// (latency.go), and the cache lines that nodes share (line.go).
 //
 // # Limits
 //
 // perf tells of no munmap: an address belongs to the latest mapping made there.
-// Memory grows with pages × threads × code that met, once for every processor that
-// reads. Of the lines the hottest are kept, and what is missing of each at its beginning
-// depends on how many processors read.
+// Memory grows with pages × threads × code that met. Of the lines the hottest are kept,
+// and what is missing of each at its beginning depends on how many processors read.
 package sample
 
 import (
@@ -87,7 +87,7 @@ func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
 	if err := usable(f); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]*parts{}}
+	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]*parts{}, cells: newTableOf(f.Bytes())}
 	if err := r.side(); err != nil {
 		return nil, nil, err
 	}
@@ -145,6 +145,7 @@ type reader struct {
 	kept    func(pid uint32) bool // by Options.Program
 	began   uint64                // ns: when that became a program; 0 is always
 	places  *places
+	cells   *cells
 	// homes is the nodes of blocks of 1<<blockShift bytes of physical memory, -1 for none
 	homes      []int16
 	blockShift int

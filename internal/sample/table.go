@@ -3,9 +3,8 @@ package sample
 import (
 	"cmp"
 	"fmt"
-	"runtime"
+	"maps"
 	"slices"
-	"sync"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -18,8 +17,8 @@ type Table struct {
 
 	r        *reader
 	space    *space
-	pages    []page
-	cells    []cell // by page
+	pages    []page // by object and number
+	blocks   int    // at most how many there are
 	threads  []arena.Thread
 	numbers  map[threadCPU]int
 	near     [256]threadNumber // of numbers, the latest
@@ -32,12 +31,12 @@ type Table struct {
 
 // page is one page of one object, with its cells.
 type page struct {
-	object      int32
-	number      uint64
-	first, last int // cells [first, last)
-	home        int
-	fault       *fault  // its first; nil is not known
-	late        []fault // those that found it here, and moved it away
+	object int32
+	number uint64
+	cells  []cell // in order, see order
+	home   int
+	fault  *fault  // its first; nil is not known
+	late   []fault // those that found it here, and moved it away
 }
 
 // threadCPU is a thread on a CPU.
@@ -71,64 +70,22 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 		t.Command = fmt.Sprint("process ", pid)
 	}
 	settled := r.places.settle(pid)
-	parts := make([][]cell, len(workers))
-	var wait sync.WaitGroup
-	for i, w := range workers {
-		wait.Go(func() {
-			parts[i] = w.cells.all(pid, settled)
-		})
-	}
-	wait.Wait()
-	for len(parts) > 1 {
-		parts = append(parts[2:], mergeCells(parts[0], parts[1]))
-	}
-	if len(parts) == 1 {
-		t.cells = parts[0]
-		runtime.AddCleanup(t, freeCells, t.cells)
-	}
 	faults := firstFaults(workers, pid, settled)
 	t.asked = t.space.asked()
-	t.number(faults)
-	t.group(faults)
-	t.latencies = t.histograms(workers, settled)
+	portions := t.divided(workers, settled, faults)
+	t.number(portions, faults)
+	t.latencies = t.histograms(workers, portions, settled)
 	t.lines = t.sharedLines(workers, settled)
 	return t
-}
-
-// mergeCells merges two sorted lists, which are gone then.
-func mergeCells(a, b []cell) []cell {
-	out := newCells(len(a) + len(b))[:0]
-	x, y := a, b
-	for len(x) > 0 && len(y) > 0 {
-		switch c := order(&x[0], &y[0]); {
-		case c < 0:
-			out, x = append(out, x[0]), x[1:]
-		case c > 0:
-			out, y = append(out, y[0]), y[1:]
-		default:
-			out = append(out, x[0])
-			out[len(out)-1].add(&y[0])
-			x, y = x[1:], y[1:]
-		}
-	}
-	out = append(append(out, x...), y...)
-	freeCells(a)
-	freeCells(b)
-	return out
 }
 
 // number numbers the threads: as the log has their ranks, the others behind those; the
 // main thread is rank 0, the others follow as they were made, or by their ids where
 // perf was not there to see it.
-func (t *Table) number(faults map[pageKey][]fault) {
+func (t *Table) number(portions []*portion, faults map[pageKey][]fault) {
 	seen := map[threadCPU]bool{}
-	var latest [256]threadCPU
-	for i := range t.cells {
-		k := threadCPU{t.cells[i].tid, t.cells[i].how.cpu()}
-		if last := &latest[k.place()]; *last != k {
-			*last = k
-			seen[k] = true
-		}
+	for _, p := range portions {
+		maps.Copy(seen, p.threads)
 	}
 	for _, list := range faults {
 		seen[threadCPU{list[0].tid, list[0].cpu}] = true
@@ -162,92 +119,6 @@ func (t *Table) number(faults map[pageKey][]fault) {
 	}
 }
 
-// group makes pages of the cells, with their homes.
-func (t *Table) group(faults map[pageKey][]fault) {
-	votes := make([]uint32, 2*len(t.r.opt.Machine.Nodes))
-	t.pages = make([]page, 0, t.distinctPages())
-	for i := 0; i < len(t.cells); {
-		c := &t.cells[i]
-		p := page{object: c.object, number: c.number, first: i}
-		for ; i < len(t.cells) && t.cells[i].number == p.number && t.cells[i].object == p.object; i++ {
-			t.accesses += t.cells[i].count
-		}
-		p.last = i
-		own := faults[pageKey{uint32(t.PID), p.object, p.number}]
-		if len(own) > 0 {
-			p.fault = &own[0]
-		}
-		p.home = t.home(&p, votes)
-		t.leaveOut(&p)
-		t.pages = t.split(t.pages, p, own)
-	}
-}
-
-// distinctPages is how many pages of objects there are cells of.
-func (t *Table) distinctPages() int {
-	n := 0
-	for i := range t.cells {
-		if i == 0 || t.cells[i].number != t.cells[i-1].number || t.cells[i].object != t.cells[i-1].object {
-			n++
-		}
-	}
-	return n
-}
-
-// home is the node that holds a page: by physical addresses, else by what the kernel
-// told the runtime, else by what the processor said, else where its first fault was;
-// -1 for none of them. It works in votes, two for each node.
-func (t *Table) home(p *page, votes []uint32) int {
-	clear(votes)
-	nodes := len(votes) / 2
-	physical, said := votes[:nodes], votes[nodes:]
-	for i := p.first; i < p.last; i++ {
-		c := &t.cells[i]
-		if h := c.how.home(); h >= 0 {
-			physical[h] += c.samples
-		}
-		if !c.how.said() {
-			continue
-		}
-		switch node := t.r.nodeOf[c.how.cpu()]; {
-		case !c.how.remote():
-			said[node] += c.samples
-		case nodes == 2:
-			said[1-node] += c.samples
-		}
-	}
-	asked := -1
-	if n, ok := t.asked[homeKey{p.number, p.object}]; ok && int(n) < nodes {
-		asked = int(n)
-	}
-	home := -1
-	for _, word := range [...]int{most(physical), asked, most(said)} {
-		switch {
-		case word < 0:
-		case home < 0:
-			home = word
-		case home != word:
-			t.r.stats.Disagree++
-			return home
-		}
-	}
-	if home < 0 && p.fault != nil {
-		return int(t.r.nodeOf[p.fault.cpu])
-	}
-	return home
-}
-
-// most is the node with the most votes; -1 for no votes.
-func most(votes []uint32) int {
-	best := -1
-	for n, v := range votes {
-		if v > 0 && (best < 0 || v > votes[best]) {
-			best = n
-		}
-	}
-	return best
-}
-
 // Accesses is what the samples of the table stand for.
 func (t *Table) Accesses() uint64 { return t.accesses }
 
@@ -256,8 +127,12 @@ func (t *Table) Accesses() uint64 { return t.accesses }
 // the heavy ones decide (Kish, Survey Sampling, 1965, §11.7). 0 where there are none.
 func (t *Table) DRAMPeriods() (mean, even float64) {
 	var samples, accesses, squares float64
-	for i := range t.cells {
-		if c := &t.cells[i]; c.how.level() == profile.DRAM {
+	for i := range t.pages {
+		for k := range t.pages[i].cells {
+			c := &t.pages[i].cells[k]
+			if c.how.level() != profile.DRAM {
+				continue
+			}
 			count := float64(c.count)
 			samples += float64(c.samples)
 			accesses += count
@@ -339,18 +214,21 @@ func (t *Table) EachPage(do func(i int, p arena.Page)) error {
 }
 
 // NumBlocks is at most how many blocks there are.
-func (t *Table) NumBlocks() int { return len(t.cells) }
+func (t *Table) NumBlocks() int { return t.blocks }
 
 // EachBlock calls do for every page, thread, CPU and region.
 func (t *Table) EachBlock(do func(b *arena.Block)) error {
 	var b arena.Block
 	for i := range t.pages {
 		p := &t.pages[i]
-		for k := p.first; k < p.last; {
-			c := &t.cells[k]
+		for k := 0; k < len(p.cells); {
+			c := &p.cells[k]
 			b = arena.Block{Page: i + 1, Thread: t.numberOf(c.tid, c.how.cpu()), Region: c.region, First: 1}
-			for ; k < p.last && t.cells[k].tid == c.tid && t.cells[k].how.cpu() == c.how.cpu() && t.cells[k].region == c.region; k++ {
-				d := &t.cells[k]
+			for ; k < len(p.cells); k++ {
+				d := &p.cells[k]
+				if d.tid != c.tid || d.how.cpu() != c.how.cpu() || d.region != c.region {
+					break
+				}
 				b.Count[d.how.level()][d.how.op()] += d.count
 				b.Latency[d.how.level()][d.how.op()] += d.latency
 			}

@@ -12,7 +12,7 @@ import (
 // worker adds up the samples of one processor's pieces.
 type worker struct {
 	r         *reader
-	cells     cells
+	cells     *batches
 	latencies latencies
 	lines     lines
 	faults    map[frameKey]fault
@@ -85,7 +85,7 @@ type codeEntry struct {
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, processes: map[uint32]*process{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
+	return &worker{r: r, cells: &batches{to: r.cells}, processes: map[uint32]*process{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -174,8 +174,9 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	if s.Phys != 0 {
 		home = w.r.homeOf(s.Phys)
 	}
-	c := w.cells.put()
-	*c = cell{number: s.Addr / units.PageSize, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
+	number := s.Addr / units.PageSize
+	c := w.cells.put(number)
+	*c = cell{number: number, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
 		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
