@@ -247,6 +247,9 @@ func warnNotes(std *stdio, notes []string) {
 // is the name of the runtime's logs, if there are any.
 func keepSampled(std *stdio, opt profileOptions, run profile.Run, r *record.Recording, log string) error {
 	p, t, stats, err := sampledProfile(opt, run, r, log)
+	if opt.attached() && errors.Is(err, sample.ErrNoSamples) { // nothing is lost
+		return cannot(errors.New("no profile: there was no sample in that time, because the process ran too little or, by page faults, touched no new page; a longer --duration may have some"))
+	}
 	if err != nil {
 		return lostProfile(std, r.Status, err)
 	}

@@ -409,6 +409,14 @@ func TestAttach(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	})
+	t.Run("idle", func(t *testing.T) {
+		standIn(t, "idle")
+		app := running(t, "60")
+		_, said, err := sampled(t, fixture(t, "skylake-sp", nil), profileOptions{pid: app.Process.Pid, duration: 200 * time.Millisecond})
+		if exitCode(err) != exitCannot || !strings.Contains(err.Error(), "no profile: there was no sample in that time") || strings.Contains(said, "lost") {
+			t.Errorf("%v\n%s", err, said)
+		}
+	})
 	t.Run("no such process", func(t *testing.T) {
 		standIn(t, "")
 		_, _, err := sampled(t, fixture(t, "skylake-sp", unix.ESRCH), profileOptions{pid: 4_000_000})

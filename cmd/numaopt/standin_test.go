@@ -206,6 +206,9 @@ func writeRecording(mode string, args []string, pid uint32) {
 	add := func(pid uint32, name string, n int) {
 		w.Comm(pid, pid, time, name)
 		w.Mmap(pid, pid, time, 0x7f0000000000, 0x100000, 0, "//anon")
+		if mode == "idle" {
+			n = 0
+		}
 		for i := range n {
 			w.Add(pt.Variable{}, perfdata.Sample{Mode: 2, PID: pid, TID: pid, Time: time + uint64(i+1)*1e6, Addr: 0x7f0000000000 + uint64(i)<<12, IP: 0x401000,
 				Period: 1000, Latency: 200, Source: perfdata.DataSrc(perfdata.OpLoad | (perfdata.LevelHit|perfdata.LevelLocalRAM)<<5 | perfdata.NumRAM<<33)})

@@ -31,6 +31,7 @@ package sample
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -317,6 +318,9 @@ func roleOf(e *perfdata.Event, traced bool) role {
 	return r
 }
 
+// ErrNoSamples is a recording of nothing.
+var ErrNoSamples = errors.New("there are no samples in it")
+
 // merge makes one table of those of the workers.
 func (r *reader) merge(workers []*worker) (*Table, *Stats, error) {
 	pid, err := r.choose(workers)
@@ -328,7 +332,7 @@ func (r *reader) merge(workers []*worker) (*Table, *Stats, error) {
 	t := newTable(r, pid, workers)
 	r.stats.Damaged = r.f.Damaged
 	if r.stats.Samples == 0 {
-		return nil, &r.stats, fmt.Errorf("%s: there are no samples in it: nothing that its events count happened while it was recorded", r.f.Path)
+		return nil, &r.stats, fmt.Errorf("%s: %w: nothing that its events count happened while it was recorded", r.f.Path, ErrNoSamples)
 	}
 	if r.stats.Used == 0 {
 		return nil, &r.stats, fmt.Errorf("%s: no sample of %d can be used: %s", r.f.Path, r.stats.Samples, r.stats.why())
