@@ -220,13 +220,14 @@ func (r *reader) side() error {
 		mapped[program] = slices.DeleteFunc(mapped[program], func(m *perfdata.Mmap) bool { return m.Time < r.began })
 	}
 	r.running = map[uint32]bool{}
+	own := maps.Clone(mapped)
 	for pid, parent := range r.parents {
 		if !execed[pid] {
 			heirs[pid] = parent
 		}
 		r.running[pid] = !ended[pid]
 		r.names[pid] = r.named(pid, r.parents)
-		mapped[pid] = append(inherited(pid, mapped, r.parents), mapped[pid]...)
+		mapped[pid] = append(inherited(pid, own, r.parents), own[pid]...)
 	}
 	histories, err := r.logs(slices.Sorted(maps.Keys(mapped)), heirs)
 	if err != nil {
