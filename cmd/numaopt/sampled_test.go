@@ -286,7 +286,7 @@ func TestProgramEnds(t *testing.T) {
 		{"cut", "cut", "exit 5", 5, true, "cut short"},
 		{"perf dies", "dies", "exit 0", 1, false, "the profile is lost"},
 		{"perf dies first", "dies", "sleep 0.3; exit 4", 4, false, "perf ended before the program, which was not recorded any more then: perf 6.8.12: signal: killed"},
-		{"no room", "full", "sleep 0.3; exit 4", 4, false, "No space left on device\nmake room in "},
+		{"no room", "full", "sleep 0.3; exit 4", 4, false, "failed to write perf data, error: No space left on device"},
 		{"outlives", "", "sleep 30 >/dev/null 2>&1 & exit 3", 3, true, ""},
 		{"forks away", "", "(setsid sleep 30 >/dev/null 2>&1 &) ; exit 0", 0, true, ""},
 	} {

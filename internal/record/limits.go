@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,7 +95,7 @@ func (l Limits) memory() string {
 // errLocked is that the kernel locks no more memory for perf's buffers.
 var errLocked = errors.New("perf's buffers cannot be mapped")
 
-// explain tells the refusals that only perf meets, and that its words name
+// explain tells the two refusals that only perf meets, and that its words name
 // (tools/perf: record__mmap_evlist, evsel__open_strerror), from the others.
 func (l Limits) explain(err error, said string) error {
 	switch {
@@ -102,8 +103,16 @@ func (l Limits) explain(err error, said string) error {
 		return fmt.Errorf("mmap of an event's buffer: EPERM (1): %w: %s: sysctl kernel.perf_event_mlock_kb=516, or ulimit -l with a greater number", errLocked, l.memory())
 	case strings.Contains(said, "Too many events are opened"), strings.Contains(said, "Too many open files"):
 		return fmt.Errorf("perf_event_open: EMFILE (24): perf needs %d descriptors, and RLIMIT_NOFILE is %d: ulimit -n %d", l.Files, softFiles(), l.Files)
-	case strings.Contains(said, "No space left on device"):
-		return fmt.Errorf("%w\nmake room in %s, or name another directory by TMPDIR", err, os.TempDir())
 	}
 	return err
+}
+
+// noRoom is an error where there is no room left in a directory of perf's files: perf
+// itself says so not always, and not where.
+func noRoom(dir string) error {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil || st.Bavail > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: make room in %s, or name another directory by TMPDIR", syscall.ENOSPC, filepath.Dir(dir))
 }

@@ -198,6 +198,9 @@ func (p Perf) try(ctx context.Context, file string, args []string, limits Limits
 	if err == nil {
 		return nil
 	}
+	if full := noRoom(filepath.Dir(file)); full != nil {
+		return full
+	}
 	return limits.explain(fmt.Errorf("perf %s cannot record here (%w). perf says:\n%s", p.Version, err, strings.TrimSpace(said.String())), said.String())
 }
 
@@ -227,7 +230,10 @@ func (p Perf) run(ctx context.Context, r *Recording, args []string, opt PerfOpti
 	end := <-program.ended
 	r.Elapsed, r.Status = time.Since(r.Start), end.status
 	if err := f.stop(); err != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("perf ended before the program, which was not recorded any more then: %v", opt.Limits.explain(err, f.said.String())))
+		r.Notes = append(r.Notes, fmt.Sprintf("perf ended before the program, which was not recorded any more then: %v", err))
+	}
+	if err := noRoom(r.dir); err != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("the recording may lack its end: %v", err))
 	}
 	return end.err
 }
