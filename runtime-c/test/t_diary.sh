@@ -177,7 +177,7 @@ for old in '' './gcc old' './gcc older'; do
     run=disk.run dir=$PWD/disk errno=28
     run_file "$dir" > disk.run && mkdir -p disk
     export -f full same fail count; export lib run dir errno
-    unshare -m true 2> /dev/null || { echo "no mount namespace: the full disk is left out"; continue; }
+    unshare -m true 2> /dev/null || { echo "no mount namespace: the full disk is left out"; run= dir= errno=; continue; }
     unshare -m bash -c "failures=0; mount -t tmpfs -o size=320k none disk && { full 'a full disk $old' $old ./gcc blocks 20000; exit \$failures; }" || fail "a full disk $old"
     run= dir= errno=
 done
