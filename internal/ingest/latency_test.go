@@ -14,9 +14,6 @@ import (
 	"numaopt/internal/perfdata"
 	pt "numaopt/internal/perfdata/perfdatatest"
 	"numaopt/internal/profile"
-	"numaopt/internal/sample"
-	"numaopt/internal/symbol"
-	"numaopt/internal/topo"
 )
 
 // TestLatencies: latencies and lines of a recording are of the program's arrays, which
@@ -55,7 +52,7 @@ main: 1 stores of node 1 at 0x1040 of u in arrays.c, bytes 0x1, arrays.c:2
 main: 1 stores of node 0 at 0x40 of anonymous mapping #0 (64 KiB), bytes 0x1, arrays.c:2
 main: 1 stores of node 1 at 0x40 of anonymous mapping #0 (64 KiB), bytes 0x100, arrays.c:2
 `
-	if d := cmp.Diff(want, told(imported(t, w))); d != "" {
+	if d := cmp.Diff(want, told(sampled(t, w, nil))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -71,29 +68,6 @@ func told(p *profile.Profile) string {
 		fmt.Fprintf(&b, "%s: %d stores of node %d at %#x of %s, bytes %#x, %s:%d\n", p.Regions[l.Region].Name, l.Stores, l.Node, l.Offset, p.Objects[l.Object].Name, l.Written, filepath.Base(at.File), at.Line)
 	}
 	return b.String()
-}
-
-// imported is the profile of a recording on two nodes of one CPU.
-func imported(t *testing.T, w *pt.Writer) *profile.Profile {
-	t.Helper()
-	f, err := perfdata.Parse("test", w.File())
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := topo.Parse("2x1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	symbols := new(symbol.Table)
-	table, stats, err := sample.Read(f, sample.Options{Machine: machine, Symbols: symbols})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Sampled(f, table, stats, profile.Run{Topology: machine}, symbols)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // arrays builds a program with two arrays, and says where they and main are, and main

@@ -24,6 +24,8 @@ func faultsOf(flags uint64) *pt.Writer {
 	return w
 }
 
+// sampled is the profile of a recording on two nodes of one CPU; known is what its
+// recorder knows of it, nil for a file.
 func sampled(t *testing.T, w *pt.Writer, known *profile.Recording) *profile.Profile {
 	t.Helper()
 	f, err := perfdata.Parse("test", w.File())
