@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +23,7 @@ import (
 type reportOptions struct {
 	profile string // file name
 	output  string // file name; "" or "-" is stdout
-	format  string // "text" or "json"
+	format  string // name of one of reportFormats
 	only    []string
 	shapes  []string
 	top     int
@@ -87,8 +89,8 @@ functions, and to the pages that these touch.`,
 				opt.format = "json"
 			}
 			switch {
-			case opt.format != "text" && opt.format != "json":
-				return usagef("--format %s: not text or json", opt.format)
+			case findFormat(opt.format) == nil:
+				return usagef("--format %s: not %s", opt.format, formatNames())
 			case opt.top < 0:
 				return usagef("--top %d is negative", opt.top)
 			}
@@ -96,7 +98,7 @@ functions, and to the pages that these touch.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&opt.format, "format", "text", "`text` or json")
+	f.StringVar(&opt.format, "format", "text", "`FORMAT`: "+formatNames())
 	f.BoolVar(&asJSON, "json", false, "the same as --format json")
 	f.StringVarP(&opt.output, "output", "o", "", "write to `FILE` (default stdout)")
 	f.StringArrayVar(&opt.only, "only", nil, "only these loops or functions: `NAME` or FILE:LINE; may be repeated")
@@ -104,6 +106,47 @@ functions, and to the pages that these touch.`,
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
+}
+
+// reportInput is what a format of report is made of.
+type reportInput struct {
+	profile *profile.Profile
+	report  *report.Report
+	table   *symbol.Table // of the program's files, as far as they are still there
+	opt     reportOptions
+}
+
+// reportFormat is one way to write a report.
+type reportFormat struct {
+	name  string
+	write func(io.Writer, *reportInput) error
+}
+
+// reportFormats are all of them, in the order of the help.
+var reportFormats = []reportFormat{
+	{"text", func(w io.Writer, r *reportInput) error {
+		return report.WriteText(w, r.report, report.TextOptions{Top: r.opt.top})
+	}},
+	{"json", func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
+}
+
+// findFormat is nil where there is no format of that name.
+func findFormat(name string) *reportFormat {
+	i := slices.IndexFunc(reportFormats, func(f reportFormat) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &reportFormats[i]
+}
+
+// formatNames is "a, b or c".
+func formatNames() string {
+	var names []string
+	for _, f := range reportFormats {
+		names = append(names, f.name)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func runReport(_ context.Context, std *stdio, opt reportOptions) error {
@@ -124,7 +167,7 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
-	if err := writeReport(std, opt, r); err != nil {
+	if err := writeReport(std, &reportInput{profile: p, report: r, table: table, opt: opt}); err != nil {
 		return err
 	}
 	if opt.format == "text" {
@@ -133,25 +176,20 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	return err
 }
 
-func writeReport(std *stdio, opt reportOptions, r *report.Report) error {
-	write := func(w io.Writer) error {
-		if opt.format == "json" {
-			return report.WriteJSON(w, r)
+func writeReport(std *stdio, r *reportInput) error {
+	write := func(w io.Writer) error { return findFormat(r.opt.format).write(w, r) }
+	if out := r.opt.output; out != "" && out != "-" {
+		if err := safefile.Write(out, write); err != nil {
+			return fmt.Errorf("write report %s: %w", out, err)
 		}
-		return report.WriteText(w, r, report.TextOptions{Top: opt.top})
+		return nil
 	}
-	if opt.output == "" || opt.output == "-" {
-		var b strings.Builder // one write, so that a broken pipe is met once
-		if err := write(&b); err != nil {
-			return err
-		}
-		_, err := io.WriteString(std.out, b.String())
+	var b bytes.Buffer // one write, so that a broken pipe is met once
+	if err := write(&b); err != nil {
 		return err
 	}
-	if err := safefile.Write(opt.output, write); err != nil {
-		return fmt.Errorf("write report %s: %w", opt.output, err)
-	}
-	return nil
+	_, err := b.WriteTo(std.out)
+	return err
 }
 
 // afterReport is the command that comes next in a session.

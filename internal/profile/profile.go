@@ -32,6 +32,11 @@ type Profile struct {
 	Rows      []Row     `json:"-"`
 	Latencies []Latency `json:"-"`
 	Lines     []LineUse `json:"-"`
+	// CodeUses and Intervals are where in the source and when memory was accessed;
+	// empty where the source of the profile does not tell.
+	Codes     []ident.Code `json:"codes,omitempty"` // instructions, see CodeUse
+	CodeUses  []CodeUse    `json:"-"`
+	Intervals []Interval   `json:"-"`
 
 	// Warnings are for the reader of any report made from the profile.
 	Warnings []string `json:"warnings,omitempty"`
@@ -70,6 +75,8 @@ type Run struct {
 	OtherAccesses uint64 `json:"other_accesses,omitempty"`
 	// Recording is how samples were taken; nil where accesses were counted.
 	Recording *Recording `json:"recording,omitempty"`
+	// IntervalWidth is the duration of one Interval; 0 is that there are none.
+	IntervalWidth time.Duration `json:"interval_width_ns,omitempty"`
 }
 
 // Recording is how a profile of samples was taken, as far as that is known.
@@ -288,3 +295,30 @@ type Row struct {
 // SweepParts is in how many equal parts a sweep is divided, see Row: for as many
 // phases as most machines have nodes, each is of whole parts.
 const SweepParts = 240
+
+// CodeUse is the DRAM accesses that one line of source, known by an instruction of it,
+// makes to one object in one region.
+type CodeUse struct {
+	Code   int32 // index in Codes
+	Object int32 // index in Objects
+	Region int32 // index in Regions
+	Op     Op
+	// Local, Remote and Unknown are accesses by where the page was, as in the rows; over
+	// all entries they add up to the rows' DRAM accesses, but for instructions not known.
+	Local, Remote, Unknown uint64
+	// Latency is the sum in cycles over Loads of these accesses; both 0 where the source has none.
+	Latency, Loads uint64
+}
+
+// Interval is the DRAM accesses of one thread in one region to memory of one node during
+// one part of the run.
+type Interval struct {
+	At     int32       // the part: from At*Run.IntervalWidth after the start on
+	Thread int32       // index in Threads
+	Region int32       // index in Regions
+	Home   topo.NodeID // of the memory, topo.Unknown where it is not known
+	Count  uint64      // accesses
+}
+
+// MostIntervals is into how many parts a run is divided at most.
+const MostIntervals = 2048
