@@ -69,7 +69,7 @@ func open(t testing.TB, page []byte, before ...action) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	ctx, stop := context.WithTimeout(ctx, 5*time.Minute) // of a busy machine
 	t.Cleanup(stop)
 	b := &tab{t: t, ctx: ctx, ended: make(chan bool, 1)}
 	b.watch("file://" + file)

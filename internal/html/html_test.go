@@ -2,7 +2,9 @@ package html
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -34,9 +36,13 @@ func TestECharts(t *testing.T) {
 // embedded is the data of a page.
 func embedded(t *testing.T, page []byte) (d data) {
 	t.Helper()
-	_, rest, _ := strings.Cut(string(page), `<script type="application/json" id="data">`)
+	_, rest, _ := strings.Cut(string(page), `<script type="text/plain" id="data">`)
 	text, _, _ := strings.Cut(rest, "</script>")
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(z).Decode(&d); err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -1,7 +1,7 @@
 'use strict';
 // Tables sort, filter and unfold; charts draw once the page was painted.
 
-const data = JSON.parse(document.getElementById('data').textContent);
+let data; // what charts show, see the type data in html.go
 const byId = id => document.getElementById(id);
 const count = n => new Intl.NumberFormat('en', {notation: 'compact', maximumSignificantDigits: 3}).format(n);
 const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(1) + ' %' : '-';
@@ -369,17 +369,27 @@ function latency() {
 
 // --- start ---
 
-// drawAll starts ECharts, whose text the page has had painted before it is read.
-function drawAll() {
+// unpacked is the text of an element that was packed, see packed in html.go.
+function unpacked(id) {
+	const zipped = Uint8Array.from(atob(byId(id).textContent), c => c.charCodeAt(0));
+	return new Response(new Blob([zipped]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
+}
+
+const painted = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+
+async function drawAll() {
+	await painted();
 	const s = document.createElement('script');
-	s.textContent = byId('echarts').textContent;
+	s.textContent = await unpacked('echarts');
 	document.head.append(s);
-	heatmap();
-	matrix();
-	latency();
+	data = JSON.parse(await unpacked('data'));
+	for (const draw of [heatmap, matrix, latency]) {
+		draw();
+		await painted();
+	}
 	document.documentElement.dataset.drawn = 'yes';
 }
 
 for (const box of document.querySelectorAll('.table')) table(box);
 themes();
-requestAnimationFrame(() => setTimeout(drawAll));
+drawAll();
