@@ -4,11 +4,18 @@
  * of its thread: one by instruction, owner of the page and region, one by part of the
  * run and region. Both point into the arena.
  *
- * A thread's time is that of pace.c: the accesses that it made, and when it comes out
- * of a system call, or was held up, the time of the others. The run is divided into
- * NMO_PARTS equal parts at most: when time goes beyond the last, parts get twice as
- * long. Entries keep the length that was in force when they were made; who reads them
- * adds up those that are one part by then.
+ * A thread's time is the accesses that it made, but nobody is before those who let it
+ * go on: who is woken at a futex is put at the time of the waker at least, who wakes all
+ * that wait there, as the last to come to a barrier does, at that of the latest to come,
+ * a team at that of its master when the region began, and the master at that of the last who left a
+ * region when the next begins. A thread that never waited in one of these ways is put
+ * beside the others when it has stayed behind, for it may wait in ways that nobody sees;
+ * of others it is known that they just had no CPU. What a spinning thread makes beyond the pace of the others
+ * is no time (pace.c takes it back).
+ *
+ * The run is divided into NMO_PARTS equal parts at most: when time goes beyond the last,
+ * parts get twice as long. Entries keep the length that was in force when they were made;
+ * who reads them adds up those that are one part by then.
  */
 #include <stdlib.h>
 
@@ -36,10 +43,20 @@ struct nmo_dram {
     uint32_t part, shift, thread, region; /* of now; region also where it is NULL */
     const struct nmo_l1 *l1;
     uint64_t clock, time; /* of l1 and of the thread when its work was last told */
+    bool waits;           /* at futexes, if it must */
+    int64_t late;         /* the thread's time is that of its pace and this */
     uint64_t pending;     /* accesses since then on an L1 that others use, too */
 };
 
 static uint32_t part_shift = FIRST_SHIFT;
+static uint64_t latest;     /* time of any thread, about */
+static uint64_t left;       /* time of the last thread that left a region, or ended */
+static uint64_t begun[256]; /* time of the master's beginning, by region */
+
+/* By futex: when the last thread woke others there, and the latest began to wait. */
+static struct futex {
+    uint64_t woke, waited;
+} futexes[4096];
 
 static struct cell *probe(const struct cells *t, uint64_t a, uint64_t b)
 {
@@ -117,6 +134,11 @@ static struct nmo_a_use *find_use(struct nmo_dram *d, uint64_t code, int op, uin
 
 /* ---- by time */
 
+static uint64_t time_of(const struct vcpu *v, const struct nmo_dram *d)
+{
+    return v->l1->clock + (uint64_t)(__atomic_load_n(&v->ahead, __ATOMIC_RELAXED) + d->late);
+}
+
 /* The part of a time, by the shift that is in force, or is from now on. */
 static uint32_t part_of(uint64_t time, uint32_t *shift)
 {
@@ -142,6 +164,8 @@ static void enter(struct nmo_dram *d, uint32_t thread, uint32_t part, uint32_t s
 {
     if (d->part != part || d->shift != shift)
         clear(&d->parts);
+    if (part > __atomic_load_n(&latest, __ATOMIC_RELAXED) >> shift)
+        __atomic_store_n(&latest, (uint64_t)part << shift, __ATOMIC_RELAXED);
     d->part = part;
     d->shift = shift;
     d->thread = thread;
@@ -182,8 +206,8 @@ static uint64_t worked(const struct vcpu *v, struct nmo_dram *d)
  * accesses than its time goes on; they are all of now. */
 static void tell(struct vcpu *v, struct nmo_dram *d, uint32_t region)
 {
-    uint64_t work = worked(v, d), time = v->l1->clock + (uint64_t)__atomic_load_n(&v->ahead, __ATOMIC_RELAXED);
-    uint64_t passed = time > d->time ? time - d->time : 0, before = d->time;
+    uint64_t work = worked(v, d), time = time_of(v, d), before = d->time;
+    uint64_t passed = time > before ? time - before : 0;
     uint32_t shift, part = part_of(time, &shift);
     d->time = time;
     if (d->now == NULL || d->part != part || d->shift != shift || d->region != region || d->thread != v->thread)
@@ -197,12 +221,97 @@ static void tell(struct vcpu *v, struct nmo_dram *d, uint32_t region)
         spread(d, early);
 }
 
+static bool counted(const struct vcpu *v)
+{
+    return v->dram != NULL && v->l1 != NULL && !(v->flags & (NMO_V_NEW | NMO_V_OFF));
+}
+
 /* v goes to another region, or its time is about to be set forward. */
 void nmo_dram_tell(struct vcpu *v)
 {
-    struct nmo_dram *d = v->dram;
-    if (d != NULL && v->l1 != NULL && !(v->flags & (NMO_V_NEW | NMO_V_OFF)))
-        tell(v, d, d->region);
+    if (counted(v))
+        tell(v, v->dram, v->dram->region);
+}
+
+/* Puts v at a time, if it is not beyond. */
+static void forward(struct vcpu *v, uint64_t time)
+{
+    uint64_t now = time_of(v, v->dram);
+    if (now < time)
+        v->dram->late += (int64_t)(time - now);
+}
+
+static void reach(uint64_t *most, uint64_t time)
+{
+    uint64_t before = __atomic_load_n(most, __ATOMIC_RELAXED);
+    while (before < time && !__atomic_compare_exchange_n(most, &before, time, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static struct futex *futex_at(uint64_t addr) { return &futexes[(addr * 0x9E3779B97F4A7C15ull) >> 52]; }
+
+/* v is about to wake who waits at a futex, all of them or some. */
+void nmo_dram_wakes(struct vcpu *v, uint64_t addr, bool all)
+{
+    struct futex *f = futex_at(addr);
+    nmo_dram_tell(v);
+    if (!counted(v))
+        return;
+    if (all)
+        forward(v, __atomic_load_n(&f->waited, __ATOMIC_RELAXED));
+    __atomic_store_n(&f->woke, time_of(v, v->dram), __ATOMIC_RELAXED);
+}
+
+/* v is about to wait at a futex. */
+void nmo_dram_waits(struct vcpu *v, uint64_t addr)
+{
+    nmo_dram_tell(v);
+    if (!counted(v))
+        return;
+    v->dram->waits = true;
+    reach(&futex_at(addr)->waited, time_of(v, v->dram));
+}
+
+/* v was woken at a futex; by the kernel, where nobody did, because a thread ended. */
+void nmo_dram_woken(struct vcpu *v, uint64_t addr)
+{
+    if (!counted(v))
+        return;
+    uint64_t time = __atomic_load_n(&futex_at(addr)->woke, __ATOMIC_RELAXED);
+    forward(v, time ? time : __atomic_load_n(&left, __ATOMIC_RELAXED));
+}
+
+/* The pace of v is set forward by some accesses, as it was behind by more than a
+ * distance. */
+void nmo_dram_paced(struct vcpu *v, int64_t by, uint64_t apart)
+{
+    if (by == 0 || !counted(v))
+        return;
+    nmo_dram_tell(v);
+    v->dram->late -= by;
+    uint64_t others = __atomic_load_n(&latest, __ATOMIC_RELAXED);
+    if (!v->dram->waits && v->region == 0 && others > apart)
+        forward(v, others - apart);
+}
+
+/* v leaves a region, or ends. */
+void nmo_dram_leaves(struct vcpu *v)
+{
+    nmo_dram_tell(v);
+    if (counted(v))
+        reach(&left, time_of(v, v->dram));
+}
+
+/* v begins a region. */
+void nmo_dram_begins(struct vcpu *v, uint64_t fn, bool master)
+{
+    uint64_t *begin = &begun[fn >> 4 & 255];
+    nmo_dram_tell(v);
+    if (!counted(v))
+        return;
+    forward(v, __atomic_load_n(master ? &left : begin, __ATOMIC_RELAXED));
+    if (master)
+        __atomic_store_n(begin, time_of(v, v->dram), __ATOMIC_RELAXED);
 }
 
 /* v is in the region of its base from here on. */
@@ -245,6 +354,8 @@ struct nmo_dram *nmo_dram_new(struct nmo_dram *old)
         d->now = NULL;
         d->l1 = NULL;
         d->pending = d->time = 0;
+        d->waits = false;
+        d->late = 0;
         d->region = 0;
     }
     return d;
