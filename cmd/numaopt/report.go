@@ -29,6 +29,7 @@ type reportOptions struct {
 	top     int
 	schema  bool
 	plan    string // file name of the plan that html shows
+	sources bool   // html has the text of the source
 }
 
 func newReportCmd(std *stdio, run func(context.Context, reportOptions) error) *cobra.Command {
@@ -64,6 +65,10 @@ objects by that; the JSON has the distributions and which part of the latency is
 loads of which length. Cache lines that nodes share are listed with the bytes that each
 reads and writes: shared truly where one uses what another writes, else falsely.
 
+--format trace says which thread worked in which loop, on data of which node, and when,
+for ui.perfetto.dev and chrome://tracing. Its clock is time where the program ran by
+itself, and the accesses of each thread where it was emulated.
+
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
 is known. --only restricts every figure to the accesses from some loops or
@@ -73,6 +78,7 @@ functions, and to the pages that these touch.`,
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
   numaopt report app.nprof --format html -o app.html
+  numaopt report app.nprof --format trace -o app.trace.json
   numaopt report --schema > report.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -97,6 +103,8 @@ functions, and to the pages that these touch.`,
 				return usagef("--top %d is negative", opt.top)
 			case opt.plan != "" && opt.format != "html":
 				return usagef("--plan is for --format html")
+			case opt.sources && opt.format != "html":
+				return usagef("--sources is for --format html")
 			}
 			return run(cmd.Context(), opt)
 		},
@@ -109,6 +117,7 @@ functions, and to the pages that these touch.`,
 	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
 	f.StringVar(&opt.plan, "plan", "", "with --format html: show what `FILE` changes beside the present")
+	f.BoolVar(&opt.sources, "sources", false, "with --format html: take in the text of the lines that access DRAM")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
 }
@@ -134,6 +143,7 @@ var reportFormats = []reportFormat{
 	}},
 	{"json", func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
 	{"html", writeHTML},
+	{"trace", writeTrace},
 }
 
 // findFormat is nil where there is no format of that name.
