@@ -165,7 +165,7 @@ const blank = `[...document.querySelectorAll('.chart')].filter(c => {
 func TestCharts(t *testing.T) {
 	b := open(t, written(t, rich(), withPlan))
 	ids := js[[]string](b, `[...document.querySelectorAll('.chart')].map(c => c.id)`)
-	if want := []string{"heat-chart", "matrix-chart", "cdf-chart", "share-chart"}; !slices.Equal(ids, want) {
+	if want := []string{"heat-chart", "matrix-chart", "cdf-chart", "share-chart", "timeline-chart"}; !slices.Equal(ids, want) {
 		t.Errorf("charts %v, want %v", ids, want)
 	}
 	if list := js[[]string](b, blank); len(list) > 0 {
@@ -366,6 +366,19 @@ func TestPrint(t *testing.T) {
 	pdf, err := chromedp.Run(b.ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground()))
 	if err != nil || !strings.HasPrefix(string(pdf), "%PDF") || len(pdf) < 50_000 {
 		t.Errorf("a PDF of %d bytes, %v", len(pdf), err)
+	}
+	b.quiet()
+}
+
+func TestTimeline(t *testing.T) {
+	b := open(t, written(t, rich(), nil))
+	seen := make(map[string]bool)
+	for _, what := range []string{"loop", "node", "remote"} {
+		b.do(choose("timeline-what", what))
+		seen[js[string](b, picture("timeline-chart"))] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d pictures of three colourings", len(seen))
 	}
 	b.quiet()
 }

@@ -169,7 +169,7 @@ func about(r *report.Report, i int) []detail {
 		add("array", fmt.Sprintf("%s%v of %d bytes each (%s)", s.Variable, s.Dims, s.Elem, s.Source))
 	}
 	if !profile.Kind(o.Kind).Private() {
-		add("allocated at", path(o.Stack).Text)
+		add("allocated at", whole(o.Stack))
 	}
 	for k, found := 0, 0; k < len(r.FirstTouch) && found < 4; k++ {
 		if f := &r.FirstTouch[k]; f.Object == o.Name {

@@ -57,6 +57,9 @@ type Input struct {
 	Next    string     // the command that comes next in a session
 	Plan    *plan.Plan // nil is none
 	PlanIs  string     // its file name
+	// Source reads a source file by its path in the debug information; nil leaves
+	// source out.
+	Source func(path string) Source
 }
 
 // Write writes the page of in.
@@ -95,18 +98,21 @@ type page struct {
 	Objects, Loops, Threads, FirstTouch, Wants, Lines, Plan, PlanLoops *table
 	Conflicts                                                          []conflict
 	PlanNotes                                                          []string
+	Source                                                             *table
+	Sources                                                            []sourceFile
 	Data                                                               *data
 }
 
 // data is what page.js draws.
 type data struct {
-	Counted string         `json:"counted"`
-	Nodes   int            `json:"nodes"`
-	Columns []column       `json:"columns"` // of heat
-	Heat    []*heatMap     `json:"heat"`
-	HeatCut string         `json:"heatCut"`
-	Matrix  *report.Matrix `json:"matrix"`
-	Latency *latencyData   `json:"latency"`
+	Counted  string         `json:"counted"`
+	Nodes    int            `json:"nodes"`
+	Columns  []column       `json:"columns"` // of heat
+	Heat     []*heatMap     `json:"heat"`
+	HeatCut  string         `json:"heatCut"`
+	Matrix   *report.Matrix `json:"matrix"`
+	Latency  *latencyData   `json:"latency"`
+	Timeline *timelineData  `json:"timeline"`
 }
 
 // figure is a number of the first screen.
@@ -134,7 +140,10 @@ func newPage(in *Input) (*page, error) {
 	if in.Plan != nil {
 		p.planned(in)
 	}
-	p.Data = &data{Counted: p.Counted, Nodes: r.Run.Nodes, Matrix: matrix(r), Latency: latencies(in.Profile)}
+	if len(in.Profile.CodeUses) > 0 {
+		p.annotated(in)
+	}
+	p.Data = &data{Counted: p.Counted, Nodes: r.Run.Nodes, Matrix: matrix(r), Latency: latencies(in.Profile), Timeline: timelines(in.Profile)}
 	p.Data.heat(in)
 	return p, p.embed()
 }
@@ -257,7 +266,7 @@ func facts(r *report.Report) [][2]string {
 		{"source", source(run)},
 		{"threads bound", strings.Join(append([]string{run.Bind}, run.Pinned...), ", ")},
 		{"caches of the model", fmt.Sprintf("L1 %s, L2 %s, LLC %s, lines of %d bytes", run.Cache.L1, run.Cache.L2, run.Cache.LLC, run.Cache.LineBytes)},
-		{"recorded", fmt.Sprintf("%s, in %v s, by numaopt %s", run.Start, float64(run.Elapsed), run.Version)},
+		{"recorded", fmt.Sprintf("%s, in %.1f s, by numaopt %s", run.Start, run.Elapsed, run.Version)},
 		{"matched", fmt.Sprintf("%v of the %s outside stacks and program image fall in a known object", r.Match, counted(r))},
 		{"covered", fmt.Sprintf("%v of the pages that became resident have a counted access", r.Coverage)},
 	}
