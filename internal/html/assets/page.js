@@ -431,6 +431,7 @@ async function drawAll() {
 		await painted();
 	}
 	document.documentElement.dataset.drawn = 'yes';
+	performance.mark('drawn');
 }
 
 for (const box of document.querySelectorAll('.table')) table(box);
