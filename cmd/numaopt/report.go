@@ -65,6 +65,10 @@ objects by that; the JSON has the distributions and which part of the latency is
 loads of which length. Cache lines that nodes share are listed with the bytes that each
 reads and writes: shared truly where one uses what another writes, else falsely.
 
+--format html is one page to open in a browser, without a server or a network, with
+heatmaps by page and thread; --sources takes in the lines of source that access DRAM,
+--plan shows what a plan is predicted to change.
+
 --format trace says which thread worked in which loop, on data of which node, and when,
 for ui.perfetto.dev and chrome://tracing. Its clock is time where the program ran by
 itself, and the accesses of each thread where it was emulated.
@@ -125,6 +129,7 @@ functions, and to the pages that these touch.`,
 // reportInput is what a format of report is made of.
 type reportInput struct {
 	profile *profile.Profile
+	sum     string // checksum of its file
 	report  *report.Report
 	table   *symbol.Table // of the program's files, as far as they are still there
 	opt     reportOptions
@@ -170,7 +175,7 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 		_, err := io.WriteString(std.out, report.Schema)
 		return err
 	}
-	p, err := profile.ReadFile(opt.profile)
+	p, sum, err := profile.ReadFileSum(opt.profile)
 	if err != nil {
 		return err
 	}
@@ -183,7 +188,7 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
-	if err := writeReport(std, &reportInput{profile: p, report: r, table: table, opt: opt}); err != nil {
+	if err := writeReport(std, &reportInput{profile: p, sum: sum, report: r, table: table, opt: opt}); err != nil {
 		return err
 	}
 	if opt.format == "text" {

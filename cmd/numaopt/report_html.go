@@ -23,6 +23,7 @@ func writeHTML(w io.Writer, r *reportInput) error {
 		if in.Plan, err = plan.ReadFile(path); err != nil {
 			return err
 		}
+		in.OtherPlan = in.Plan.From.Profile != r.sum
 		in.PlanIs, in.Next = path, fmt.Sprintf("numaopt apply %s -- %s", quote([]string{path}), quote(r.report.Run.Command))
 	}
 	if r.opt.sources {

@@ -30,7 +30,7 @@ func TestReportHTML(t *testing.T) {
 	}{
 		{"plain", nil, []string{"Serial initialisation", "numaopt plan " + path, "work.c:21 (work)"}, []string{"u[i] = 1;", "With the plan"}},
 		{"sources", []string{"--sources"}, []string{"u[i] = 1;", "init.c</code> ", "(not found)"}, nil},
-		{"plan", []string{"--plan", yaml}, []string{"With the plan", "numaopt apply " + yaml + " -- ./app 100"}, nil},
+		{"plan", []string{"--plan", yaml}, []string{"With the plan", "numaopt apply " + yaml + " -- ./app 100"}, []string{"made from another profile"}},
 		{"only", []string{"--only", "work"}, []string{"work.c:21 (work)"}, []string{"init.c:5 (main)</td><td class=\"n\" data-s="}},
 	} {
 		code, out, errs := numaopt(append([]string{"report", path, "--format", "html", "-o", page}, c.args...)...)

@@ -57,6 +57,8 @@ type Input struct {
 	Next    string     // the command that comes next in a session
 	Plan    *plan.Plan // nil is none
 	PlanIs  string     // its file name
+	// OtherPlan is true where the plan was made from another profile.
+	OtherPlan bool
 	// Source reads a source file by its path in the debug information; nil leaves
 	// source out.
 	Source func(path string) Source
@@ -90,6 +92,7 @@ type page struct {
 	*report.Report
 	Title, Tone  string
 	Next, PlanIs string
+	OtherPlan    bool
 	Figures      []figure
 	Bars         []bar
 	Facts        [][2]string
@@ -132,9 +135,9 @@ type part struct {
 func newPage(in *Input) (*page, error) {
 	r := in.Report
 	p := &page{
-		Report: r, Title: strings.Join(r.Run.Command, " "), Tone: tone(r), Next: in.Next, PlanIs: in.PlanIs,
+		Report: r, Title: strings.Join(r.Run.Command, " "), Tone: tone(r), Next: in.Next, PlanIs: in.PlanIs, OtherPlan: in.OtherPlan,
 		Figures: figures(in), Bars: bars(in), Facts: facts(r), Counted: counted(r),
-		Objects: objects(r), Loops: loops(r), Threads: threads(r), FirstTouch: firstTouches(r), Wants: wants(r), Lines: lines(r),
+		Objects: objects(in), Loops: loops(r), Threads: threads(r), FirstTouch: firstTouches(r), Wants: wants(r), Lines: lines(r),
 		Conflicts: conflicts(r),
 	}
 	if in.Plan != nil {

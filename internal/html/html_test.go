@@ -65,6 +65,20 @@ func TestSections(t *testing.T) {
 	}
 }
 
+// A plan that was made from another profile is shown, and said to be so.
+func TestOtherPlan(t *testing.T) {
+	const doubt = "made from another profile"
+	if page := string(written(t, rich(), withPlan)); strings.Contains(page, doubt) || !strings.Contains(page, ">with plan %</button>") {
+		t.Error("its own plan is doubted, or not shown beside the objects")
+	}
+	if page := string(written(t, rich(), func(in *Input) { withPlan(in); in.OtherPlan = true })); !strings.Contains(page, doubt) {
+		t.Error("another's plan is not doubted")
+	}
+	if page := string(written(t, rich(), nil)); strings.Contains(page, ">with plan %</button>") {
+		t.Error("a column for no plan")
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for n, want := range map[float64]string{0: "0", 7: "7", 9999: "9999", 10_000: "100e2", 123_456: "123e3", 999_999: "100e4", 1.5e15: "150e13"} {
 		if got, err := num(n).MarshalJSON(); err != nil || string(got) != want && string(got) != strings.Replace(want, "100e4", "1000e3", 1) {

@@ -19,19 +19,22 @@ func share(r *report.Report) heading {
 	return heading{"DRAM %", "share of the program's DRAM accesses", true}
 }
 
-func objects(r *report.Report) *table {
+func objects(in *Input) *table {
+	r := in.Report
 	t := &table{ID: "objects", Caption: "Objects", Columns: []heading{
 		{"object", "what a person recognises; a click shows its map", false},
 		{"kind", "heap, global, mapping, small, stack, image, unknown", false},
 		{"size", "the most that was allocated at one time", true},
 		share(r),
 		{"remote %", "of its own DRAM accesses, those served by another node's memory", true},
+		{"with plan %", "the same as the plan predicts it; empty: not in the plan", true},
 		{"best %", "remote with each page on the node that uses it most", true},
 		{"shared %", "of its bytes, those touched from several nodes", true},
 		{"even %", "of its bytes, those that no node uses much more than the others", true},
 		{"latency cost %", "cycles of remote loads beyond local ones, in per cent of all latency", true},
 		{"homes", "nodes that hold its pages", false},
 	}}
+	planned := predictions(in.Plan)
 	costs := make(map[string]cell)
 	if r.Latency != nil {
 		for _, x := range r.Latency.Objects {
@@ -52,7 +55,7 @@ func objects(r *report.Report) *table {
 		}
 		return row{Pick: i + 1, Cells: []cell{
 			n, {Text: kind}, number(o.Bytes, units.Bytes(o.Bytes).String()),
-			percent(o.DRAMPct), percent(o.RemoteDRAM), percent(o.BestPlacement), percent(o.UniformlyShared), percent(o.EvenlyUsed),
+			percent(o.DRAMPct), percent(o.RemoteDRAM), planned[o.Name], percent(o.BestPlacement), percent(o.UniformlyShared), percent(o.EvenlyUsed),
 			costs[o.Name], homes(o.HomePages, o.UnknownPages),
 		}}
 	}, func(i int) report.Pct { return r.Objects[i].DRAMPct })
