@@ -28,6 +28,7 @@ type reportOptions struct {
 	shapes  []string
 	top     int
 	schema  bool
+	plan    string // file name of the plan that html shows
 }
 
 func newReportCmd(std *stdio, run func(context.Context, reportOptions) error) *cobra.Command {
@@ -76,6 +77,7 @@ functions, and to the pages that these touch.`,
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
   numaopt report app.nprof --format trace -o app.trace.json
+  numaopt report app.nprof --format html -o app.html
   numaopt report --schema > report.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -98,6 +100,8 @@ functions, and to the pages that these touch.`,
 				return usagef("--format %s: not %s", opt.format, formatNames())
 			case opt.top < 0:
 				return usagef("--top %d is negative", opt.top)
+			case opt.plan != "" && opt.format != "html":
+				return usagef("--plan is for --format html")
 			}
 			return run(cmd.Context(), opt)
 		},
@@ -109,6 +113,7 @@ functions, and to the pages that these touch.`,
 	f.StringArrayVar(&opt.only, "only", nil, "only these loops or functions: `NAME` or FILE:LINE; may be repeated")
 	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
+	f.StringVar(&opt.plan, "plan", "", "with --format html: show what `FILE` changes beside the present")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
 }
@@ -134,6 +139,7 @@ var reportFormats = []reportFormat{
 	}},
 	{"json", func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
 	{"trace", writeTrace},
+	{"html", writeHTML},
 }
 
 // findFormat is nil where there is no format of that name.

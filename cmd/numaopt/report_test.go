@@ -49,7 +49,8 @@ func TestReportFlags(t *testing.T) {
 		{"", reportOptions{}, "one profile"},
 		{"a b", reportOptions{}, "one profile"},
 		{"a --schema", reportOptions{}, "--schema"},
-		{"a --format html", reportOptions{}, "html"},
+		{"a --format htm", reportOptions{}, "htm"},
+		{"a --plan b", reportOptions{}, "--plan is for --format html"},
 		{"a --top -1", reportOptions{}, "--top"},
 	} {
 		var got reportOptions
