@@ -28,6 +28,8 @@ type reportOptions struct {
 	shapes  []string
 	top     int
 	schema  bool
+	plots   string // folder; "" is none
+	before  string // file name of the profile of an earlier run; "" is none
 }
 
 func newReportCmd(std *stdio, run func(context.Context, reportOptions) error) *cobra.Command {
@@ -70,12 +72,15 @@ itself, and the accesses of each thread where it was emulated.
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
 is known. --only restricts every figure to the accesses from some loops or
-functions, and to the pages that these touch.`,
+functions, and to the pages that these touch.
+
+` + plotsHelp(),
 		Example: `  numaopt report app.nprof
   numaopt report app.nprof --only solve --only sweep.c:88
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
   numaopt report app.nprof --format trace -o app.trace.json
+  numaopt report app.nprof --plots figures
   numaopt report --schema > report.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -98,6 +103,8 @@ functions, and to the pages that these touch.`,
 				return usagef("--format %s: not %s", opt.format, formatNames())
 			case opt.top < 0:
 				return usagef("--top %d is negative", opt.top)
+			case opt.before != "" && opt.plots == "":
+				return usagef("--before is for --plots")
 			}
 			return run(cmd.Context(), opt)
 		},
@@ -109,6 +116,8 @@ functions, and to the pages that these touch.`,
 	f.StringArrayVar(&opt.only, "only", nil, "only these loops or functions: `NAME` or FILE:LINE; may be repeated")
 	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
+	f.StringVar(&opt.plots, "plots", "", "write figures as SVG and PNG into folder `DIR`")
+	f.StringVar(&opt.before, "before", "", "compare with the `PROFILE` of an earlier run in a figure")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
 }
@@ -173,10 +182,16 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
-	if err := writeReport(std, &reportInput{profile: p, report: r, table: table, opt: opt}); err != nil {
+	in := &reportInput{profile: p, report: r, table: table, opt: opt}
+	if opt.plots != "" {
+		if err := writePlots(std, in); err != nil {
+			return fmt.Errorf("report %s: %w", opt.profile, err)
+		}
+	}
+	if err := writeReport(std, in); err != nil {
 		return err
 	}
-	if opt.format == "text" {
+	if opt.format == "text" || opt.plots != "" {
 		_, err = fmt.Fprintf(std.err, "next: %s\n", afterReport(opt.profile, r))
 	}
 	return err
