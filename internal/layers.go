@@ -25,5 +25,5 @@ var Rows = [][]string{
 	{"planner", "check", "doctor"},
 	{"advice"},
 	{"report"},
-	{"html"},
+	{"html", "figure"},
 }

@@ -29,6 +29,8 @@ type reportOptions struct {
 	top     int
 	schema  bool
 	plan    string // file name of the plan that html shows
+	plots   string // folder; "" is none
+	before  string // file name of the profile of an earlier run; "" is none
 }
 
 func newReportCmd(std *stdio, run func(context.Context, reportOptions) error) *cobra.Command {
@@ -71,13 +73,16 @@ itself, and the accesses of each thread where it was emulated.
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
 is known. --only restricts every figure to the accesses from some loops or
-functions, and to the pages that these touch.`,
+functions, and to the pages that these touch.
+
+` + plotsHelp(),
 		Example: `  numaopt report app.nprof
   numaopt report app.nprof --only solve --only sweep.c:88
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
   numaopt report app.nprof --format trace -o app.trace.json
   numaopt report app.nprof --format html -o app.html
+  numaopt report app.nprof --plots figures
   numaopt report --schema > report.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -102,6 +107,8 @@ functions, and to the pages that these touch.`,
 				return usagef("--top %d is negative", opt.top)
 			case opt.plan != "" && opt.format != "html":
 				return usagef("--plan is for --format html")
+			case opt.before != "" && opt.plots == "":
+				return usagef("--before is for --plots")
 			}
 			return run(cmd.Context(), opt)
 		},
@@ -114,6 +121,8 @@ functions, and to the pages that these touch.`,
 	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
 	f.StringVar(&opt.plan, "plan", "", "with --format html: show what `FILE` changes beside the present")
+	f.StringVar(&opt.plots, "plots", "", "write figures as SVG and PNG into folder `DIR`")
+	f.StringVar(&opt.before, "before", "", "compare with the `PROFILE` of an earlier run in a figure")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
 }
@@ -179,10 +188,16 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
-	if err := writeReport(std, &reportInput{profile: p, report: r, table: table, opt: opt}); err != nil {
+	in := &reportInput{profile: p, report: r, table: table, opt: opt}
+	if opt.plots != "" {
+		if err := writePlots(std, in); err != nil {
+			return fmt.Errorf("report %s: %w", opt.profile, err)
+		}
+	}
+	if err := writeReport(std, in); err != nil {
 		return err
 	}
-	if opt.format == "text" {
+	if opt.format == "text" || opt.plots != "" {
 		_, err = fmt.Fprintf(std.err, "next: %s\n", afterReport(opt.profile, r))
 	}
 	return err
