@@ -20,7 +20,7 @@ var Rows = [][]string{
 	{"profile", "plan", "record", "bounds", "pmu", "probe"},
 	{"sample", "counters"},
 	{"ingest", "access", "latency", "launch"},
-	{"shape"},
+	{"shape", "annotate", "timeline", "heat"},
 	{"classify", "lab", "export"},
 	{"planner", "check", "doctor"},
 	{"advice"},

@@ -15,7 +15,7 @@ import (
 
 // exportFormats are the formats of report that are written from the profile alone, by
 // name: whether they are binary. They may be large.
-var exportFormats = map[string]bool{"csv": false, "parquet": true, "pprof": true}
+var exportFormats = map[string]bool{"csv": false, "parquet": true, "pprof": true, "trace": false}
 
 // exported is a format of report that write writes.
 func exported(write func(io.Writer, *profile.Profile) error) func(io.Writer, *reportInput) error {

@@ -245,7 +245,7 @@ func (b *pprofBuilder) lines() {
 	for i := range b.p.CodeUses {
 		u := &b.p.CodeUses[i]
 		s := b.sample(b.code(b.p.Codes[u.Code], int(u.Region)), labels{b.groupOf[u.Object], u.Region, u.Op, "DRAM"})
-		s.Value[lineDRAM], s.Value[lineRemoteDRAM] = int64(u.Local+u.Remote+u.Unknown), int64(u.Remote)
+		s.Value[lineDRAM], s.Value[lineRemoteDRAM] = int64(u.Total()), int64(u.Remote)
 		s.Value[lineLatency] = int64(u.Latency)
 	}
 }
