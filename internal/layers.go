@@ -21,7 +21,7 @@ var Rows = [][]string{
 	{"sample", "counters"},
 	{"ingest", "access", "latency", "launch"},
 	{"shape", "annotate", "timeline", "heat"},
-	{"classify", "lab"},
+	{"classify", "lab", "export"},
 	{"planner", "check", "doctor"},
 	{"advice"},
 	{"report"},

@@ -72,7 +72,17 @@ itself, and the accesses of each thread where it was emulated.
 
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
-is known. --only restricts every figure to the accesses from some loops or
+is known.
+
+For other tools, --format csv and parquet write the access table: who accessed which page
+of what, from where, a row for each object, page, thread, loop, operation and level that
+met; pprof writes sums of it with labels (thread, cpu, node, home, object, loop, op,
+data_src), and lines of source where the profile has them. In CSV, names that a spreadsheet
+would take for a formula (that begin with = + - @, a tab or a carriage return) get an
+apostrophe before them. The fields of JSON stay, with type and meaning, as long as its
+version does, see --schema.
+
+--only restricts every figure to the accesses from some loops or
 functions, and to the pages that these touch.
 
 ` + plotsHelp(),
@@ -80,6 +90,8 @@ functions, and to the pages that these touch.
   numaopt report app.nprof --only solve --only sweep.c:88
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
+  numaopt report app.nprof --format parquet -o app.parquet
+  numaopt report app.nprof --format pprof -o app.pprof; go tool pprof -tagroot object -top app.pprof
   numaopt report app.nprof --format trace -o app.trace.json
   numaopt report app.nprof --format html -o app.html
   numaopt report app.nprof --plots figures
@@ -147,6 +159,9 @@ var reportFormats = []reportFormat{
 		return report.WriteText(w, r.report, report.TextOptions{Top: r.opt.top})
 	}},
 	{"json", func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
+	{"csv", writeCSV},
+	{"parquet", writeParquet},
+	{"pprof", writePprof},
 	{"trace", writeTrace},
 	{"html", writeHTML},
 }
@@ -178,6 +193,9 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	p, err := profile.ReadFile(opt.profile)
 	if err != nil {
 		return err
+	}
+	if _, ok := exportFormats[opt.format]; ok {
+		return writeExport(std, &reportInput{profile: p, opt: opt})
 	}
 	table := &symbol.Table{}
 	shapes, err := shape.Find(p, table, opt.shapes)
