@@ -197,7 +197,7 @@ func runCheck(_ context.Context, std *stdio, opt checkOptions) error {
 		if err := writeCheck(std, opt, check.NoResult(opt.metric, opt.only, err)); err != nil {
 			return err
 		}
-		return cannot(fmt.Errorf("no verdict: %w", err))
+		return cannot(err)
 	case err != nil:
 		return err
 	}
@@ -230,13 +230,13 @@ func judgeProfiles(opt checkOptions, limits check.Limits) (*check.Result, []*che
 		}
 		m, err := check.Measure(path, p, scope)
 		if err != nil {
-			return nil, nil, fmt.Errorf("check %s: %w", path, err)
+			return nil, nil, checkError("check "+path, err)
 		}
 		runs = append(runs, m)
 	}
 	r, err := check.Judge(runs, limits, check.DefaultOptions())
 	if err != nil {
-		return nil, nil, fmt.Errorf("check: %w", err)
+		return nil, nil, checkError("check", err)
 	}
 	root := opt.root
 	if root == "" {
@@ -247,6 +247,13 @@ func judgeProfiles(opt checkOptions, limits check.Limits) (*check.Result, []*che
 		return err == nil && st.Mode().IsRegular()
 	})
 	return r, runs, nil
+}
+
+func checkError(what string, err error) error {
+	if check.NoVerdict(err) {
+		what += ": no verdict"
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // repository is the folder around the current one that Git has a repository of, failing

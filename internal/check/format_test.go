@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -153,7 +154,7 @@ func TestAnnotations(t *testing.T) {
 }
 
 func TestNoResult(t *testing.T) {
-	r := NoResult(DRAM, []string{"work"}, access.ErrTooFew)
+	r := NoResult(DRAM, []string{"work"}, fmt.Errorf("no verdict: %w", access.ErrTooFew))
 	for format, want := range map[string]string{
 		"text":     "",
 		"json":     `"pass": null`,

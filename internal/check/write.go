@@ -21,8 +21,9 @@ var Formats = []Format{
 }
 
 // NoResult stands for a profile that supports no verdict, for the formats to say so.
+// The reason says that there is none.
 func NoResult(m Metric, only []string, reason error) *Result {
-	r := &Result{Metric: m, Only: only, Verdict: "no verdict: " + reason.Error(), Parts: []*Figure{}}
+	r := &Result{Metric: m, Only: only, Verdict: oneLine(reason.Error()), Parts: []*Figure{}}
 	r.NoVerdict = reason.Error()
 	return r
 }
