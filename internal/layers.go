@@ -20,7 +20,7 @@ var Rows = [][]string{
 	{"profile", "plan", "record", "bounds", "pmu", "probe"},
 	{"sample", "counters"},
 	{"ingest", "access", "latency", "launch"},
-	{"shape"},
+	{"shape", "annotate", "timeline"},
 	{"classify", "lab"},
 	{"planner", "check", "doctor"},
 	{"advice"},

@@ -63,6 +63,10 @@ objects by that; the JSON has the distributions and which part of the latency is
 loads of which length. Cache lines that nodes share are listed with the bytes that each
 reads and writes: shared truly where one uses what another writes, else falsely.
 
+--format trace says which thread worked in which loop, on data of which node, and when,
+for ui.perfetto.dev and chrome://tracing. Its clock is time where the program ran by
+itself, and the accesses of each thread where it was emulated.
+
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
 is known. --only restricts every figure to the accesses from some loops or
@@ -71,6 +75,7 @@ functions, and to the pages that these touch.`,
   numaopt report app.nprof --only solve --only sweep.c:88
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
+  numaopt report app.nprof --format trace -o app.trace.json
   numaopt report --schema > report.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -128,6 +133,7 @@ var reportFormats = []reportFormat{
 		return report.WriteText(w, r.report, report.TextOptions{Top: r.opt.top})
 	}},
 	{"json", func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
+	{"trace", writeTrace},
 }
 
 // findFormat is nil where there is no format of that name.

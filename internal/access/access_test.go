@@ -158,7 +158,7 @@ func TestOnlyWorksharing(t *testing.T) {
 	}
 }
 
-// TestOnlySampled: latencies are of the regions asked for; a cache line is there with all
+// TestOnlySampled: latencies, uses of code and intervals are of the regions asked for; a cache line is there with all
 // its parties.
 func TestOnlySampled(t *testing.T) {
 	p := profiletest.Draw(2, 1, "u heap: 0!1 9 9")
@@ -167,9 +167,13 @@ func TestOnlySampled(t *testing.T) {
 		{Offset: 0, Region: profiletest.Work}, {Offset: 0, Region: profiletest.Back, Node: 1},
 		{Offset: 64, Region: profiletest.Back},
 	}
+	p = profiletest.WithCode(p)
 	q, err := Only(p, []string{"work"})
-	if err != nil || len(q.Latencies) != 1 || q.Latencies[0].Region != profiletest.Work {
-		t.Errorf("%v, %+v", err, q.Latencies)
+	if err != nil || len(q.CodeUses) != 1 || q.CodeUses[0].Total() != 18 || len(q.Intervals) != 2 {
+		t.Fatalf("%v, %+v, %+v", err, q.CodeUses, q.Intervals)
+	}
+	if len(q.Latencies) != 1 || q.Latencies[0].Region != profiletest.Work {
+		t.Errorf("%+v", q.Latencies)
 	}
 	if d := cmp.Diff(p.Lines[:2], q.Lines); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -14,7 +14,7 @@ import (
 
 // Only returns p restricted to the accesses from regions that one of names
 // matches: rows of other regions are gone, and so are the pages that no row is
-// left of. Cache lines stay whole where one of their parties is of these regions.
+// left of, uses of code and intervals. Cache lines stay whole where one of their parties is of these regions.
 // Everything but the tables is shared with p. Without names it is p itself.
 //
 // A name matches a region by its Name ("sweep.c:88 (sweep_x)"), its place
@@ -53,6 +53,8 @@ func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
 	}
 	q.Latencies = slices.DeleteFunc(slices.Clone(p.Latencies), func(l profile.Latency) bool { return !in[l.Region] })
 	q.Lines = onlyLines(p, in)
+	q.CodeUses = slices.DeleteFunc(slices.Clone(p.CodeUses), func(u profile.CodeUse) bool { return !in[u.Region] })
+	q.Intervals = slices.DeleteFunc(slices.Clone(p.Intervals), func(v profile.Interval) bool { return !in[v.Region] })
 	return &q, nil
 }
 

@@ -48,6 +48,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	r.Stuck = b.stuck()
 	r.Latency = b.latency()
 	r.Lines = b.lines()
+	r.SourceLines = b.sourceLines()
 	r.Run = run(&p.Run)
 	r.Quality = quality(q)
 	if r.Verdict = verdict(r); r.Quality.Enough {

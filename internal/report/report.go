@@ -84,8 +84,10 @@ type Report struct {
 	// Latency and Lines are of samples; nil where the source has none.
 	Latency *Latency     `json:"latency,omitempty"`
 	Lines   *SharedLines `json:"shared_lines,omitempty"`
-	Quality Quality      `json:"quality"`
-	Run     Run          `json:"run"`
+	// SourceLines is nil where the source of the profile does not tell.
+	SourceLines *SourceLines `json:"source_lines,omitempty"`
+	Quality     Quality      `json:"quality"`
+	Run         Run          `json:"run"`
 }
 
 // Flow is accesses by where they were served; the three shares add up to 100.

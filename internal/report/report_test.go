@@ -63,7 +63,7 @@ func profiles() map[string]*profile.Profile {
 	killed.Pages = append(killed.Pages, profile.Page{Object: 1, Home: 1, Thread: -1, Region: -1, Place: -1})
 	killed.Rows = append(killed.Rows, profile.Row{Page: 2, Thread: 1, Region: 1, Level: profile.DRAM, Count: 900})
 	return map[string]*profile.Profile{
-		"latencies": sampled(), "serial-initialisation": serial, "parallel-initialisation": parallel, "two-loops-disagree": conflict,
+		"latencies": profiletest.WithCode(sampled()), "serial-initialisation": profiletest.WithCode(serial), "parallel-initialisation": parallel, "two-loops-disagree": conflict,
 		"used-by-everybody": even, "one-node": oneNode, "empty": empty, "few": few, "killed": killed,
 	}
 }
@@ -411,5 +411,24 @@ func TestMerged(t *testing.T) {
 	}
 	if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, "gcc merged 2 loops into this one, those of lines 5, 8,") {
 		t.Error(b.String())
+	}
+}
+
+// TestLongLines: names of any length keep to the width.
+func TestLongLines(t *testing.T) {
+	p := profiletest.WithCode(profiletest.Draw(2, 1, strings.Repeat("ü", 1000)+" heap: 0 1 9999", "v"+strings.Repeat("<b>", 300)+" heap: 0 1 9999", "w heap: 0 1 9999"))
+	p.Codes[profiletest.Work].Inlined[0].File = strings.Repeat("long/", 200) + strings.Repeat("x", 1000) + ".c"
+	var out bytes.Buffer
+	if err := WriteText(&out, build(t, p), TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(out.String(), "Lines of source")
+	if !found {
+		t.Fatal(out.String())
+	}
+	for line := range strings.Lines(table) {
+		if n := utf8.RuneCountInString(line); n > lineWidth+len("\n") {
+			t.Errorf("%d wide: %s", n, line)
+		}
 	}
 }

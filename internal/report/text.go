@@ -35,6 +35,7 @@ func WriteText(w io.Writer, r *Report, opt TextOptions) error {
 	t.objects(r)
 	t.patterns(r)
 	t.loops(r)
+	t.sourceLines(r)
 	t.latency(r)
 	t.lines(r)
 	t.firstTouch(r)
@@ -422,7 +423,7 @@ func newTableRow(heads table.Row) table.Writer {
 	for i, h := range heads {
 		align := text.AlignRight
 		switch strings.TrimSpace(fmt.Sprint(h)) {
-		case "object", "loop", "wants", "pages", "kind", "serial", "first touched at", "by\nrank", "homes by\nnode:%", "served by", "sharing", "used at":
+		case "object", "objects", "line", "loop", "wants", "pages", "kind", "serial", "first touched at", "by\nrank", "homes by\nnode:%", "served by", "sharing", "used at":
 			align = text.AlignLeft
 		}
 		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"io"
+
+	"numaopt/internal/access"
+	"numaopt/internal/timeline"
+)
+
+// writeTrace is the report's format trace.
+func writeTrace(w io.Writer, r *reportInput) error {
+	p, err := access.Only(r.profile, r.opt.only)
+	if err != nil {
+		return err
+	}
+	return timeline.Trace(w, p, timeline.DefaultTraceOptions())
+}
