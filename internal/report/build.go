@@ -200,7 +200,7 @@ func (b *builder) objects() []Object {
 		for _, k := range b.groups[i].Objects {
 			o.Placed = o.Placed || b.p.Objects[k].Placed
 		}
-		o.known = pct(b.knownTo[i], t.DRAM.Total())
+		o.known, o.remote = pct(b.knownTo[i], t.DRAM.Total()), t.DRAM.Remote
 		if costs != nil {
 			o.cost = costs[i]
 		}

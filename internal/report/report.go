@@ -162,6 +162,7 @@ type Object struct {
 	HomePages         []int    `json:"home_pages"`    // by node
 	UnknownPages      int      `json:"unknown_pages"` // without a known home
 	DRAMByNode        []uint64 `json:"dram_by_node"`  // by node of the accessing thread
+	remote            uint64   // of DRAMAccesses
 	cost              uint64   // cycles of remote loads beyond local ones; 0 is not known
 	Stack             []string `json:"stack,omitempty"` // where it is allocated, innermost first
 	Symbol            string   `json:"symbol,omitempty"`

@@ -33,14 +33,14 @@ func WriteText(w io.Writer, r *Report, opt TextOptions) error {
 	}
 	t.sharing(r)
 	t.objects(r)
-	t.patterns(r)
 	t.loops(r)
+	t.matrix(r)
+	t.firstTouch(r)
+	t.patterns(r)
 	t.sourceLines(r)
 	t.latency(r)
 	t.lines(r)
-	t.firstTouch(r)
 	t.threads(r)
-	t.matrix(r)
 	return t.err
 }
 
