@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"numaopt/internal/access"
 	"numaopt/internal/advice"
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
@@ -25,8 +26,12 @@ type reportOptions struct {
 	output  string // file name; "" or "-" is stdout
 	format  string // name of one of reportFormats
 	only    []string
+	objects []string
+	threads []int
 	shapes  []string
 	top     int
+	sort    string // one of report.SortKeys
+	color   string // "auto", "always" or "never"
 	schema  bool
 }
 
@@ -69,10 +74,12 @@ itself, and the accesses of each thread where it was emulated.
 
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
-is known. --only restricts every figure to the accesses from some loops or
-functions, and to the pages that these touch.`,
+is known. --loop restricts every figure to the accesses from some loops or
+functions, --object to those to some objects, --thread to those of some threads,
+and all of them to the pages that these touch.`,
 		Example: `  numaopt report app.nprof
-  numaopt report app.nprof --only solve --only sweep.c:88
+  numaopt report app.nprof --loop solve --loop sweep.c:88
+  numaopt report app.nprof --object u --sort remote --top 5
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
   numaopt report app.nprof --format trace -o app.trace.json
@@ -98,6 +105,10 @@ functions, and to the pages that these touch.`,
 				return usagef("--format %s: not %s", opt.format, formatNames())
 			case opt.top < 0:
 				return usagef("--top %d is negative", opt.top)
+			case !slices.Contains(report.SortKeys(), opt.sort):
+				return usagef("--sort %s: not %s", opt.sort, oneOf(report.SortKeys()))
+			case !slices.Contains(colorModes, opt.color):
+				return usagef("--color %s: not %s", opt.color, oneOf(colorModes))
 			}
 			return run(cmd.Context(), opt)
 		},
@@ -106,9 +117,14 @@ functions, and to the pages that these touch.`,
 	f.StringVar(&opt.format, "format", "text", "`FORMAT`: "+formatNames())
 	f.BoolVar(&asJSON, "json", false, "the same as --format json")
 	f.StringVarP(&opt.output, "output", "o", "", "write to `FILE` (default stdout)")
-	f.StringArrayVar(&opt.only, "only", nil, "only these loops or functions: `NAME` or FILE:LINE; may be repeated")
+	f.StringArrayVar(&opt.only, "loop", nil, "only accesses from these loops or functions: `NAME` or FILE:LINE; may be repeated")
+	f.StringArrayVar(&opt.only, "only", nil, "the same as --loop: `NAME`, as other commands have it")
+	f.StringArrayVar(&opt.objects, "object", nil, "only accesses to these objects: `NAME`, or its first word, symbol or variable; may be repeated")
+	f.IntSliceVar(&opt.threads, "thread", nil, "only accesses of the thread of this `RANK`; may be repeated")
 	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
+	f.StringVar(&opt.sort, "sort", "cost", "order objects and loops by `KEY`: "+oneOf(report.SortKeys())+"; cost is that of remote loads where it is known, else dram")
+	f.StringVar(&opt.color, "color", "auto", "emphasis by color: `WHEN` is "+oneOf(colorModes)+"; auto is on a terminal, unless NO_COLOR is set")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
 }
@@ -119,6 +135,13 @@ type reportInput struct {
 	report  *report.Report
 	table   *symbol.Table // of the program's files, as far as they are still there
 	opt     reportOptions
+	build   report.Options
+	color   bool
+}
+
+// selected is the part of the profile that the report is of.
+func (r *reportInput) selected() (*profile.Profile, error) {
+	return access.Select(r.profile, r.build.Selection())
 }
 
 // reportFormat is one way to write a report.
@@ -130,7 +153,7 @@ type reportFormat struct {
 // reportFormats are all of them, in the order of the help.
 var reportFormats = []reportFormat{
 	{"text", func(w io.Writer, r *reportInput) error {
-		return report.WriteText(w, r.report, report.TextOptions{Top: r.opt.top})
+		return report.WriteText(w, r.report, report.TextOptions{Top: r.opt.top, Color: r.color})
 	}},
 	{"json", func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
 	{"trace", writeTrace},
@@ -145,12 +168,17 @@ func findFormat(name string) *reportFormat {
 	return &reportFormats[i]
 }
 
-// formatNames is "a, b or c".
+// formatNames is the names of all.
 func formatNames() string {
 	var names []string
 	for _, f := range reportFormats {
 		names = append(names, f.name)
 	}
+	return oneOf(names)
+}
+
+// oneOf is "a, b or c".
+func oneOf(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
@@ -169,11 +197,19 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
-	r, err := report.Build(p, report.Options{Only: opt.only, Shapes: shapes, Merged: advice.Merged(p, readSource, codeLines(p, table))})
+	build := report.Options{
+		Only: opt.only, Objects: opt.objects, Threads: opt.threads,
+		Shapes: shapes, Merged: advice.Merged(p, readSource, codeLines(p, table)),
+	}
+	r, err := report.Build(p, build)
 	if err != nil {
 		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
-	if err := writeReport(std, &reportInput{profile: p, report: r, table: table, opt: opt}); err != nil {
+	if err := r.Sort(opt.sort); err != nil {
+		return fmt.Errorf("--sort: %w", err)
+	}
+	in := &reportInput{profile: p, report: r, table: table, opt: opt, build: build, color: toFile(opt.output) == "" && colored(std.out, opt.color)}
+	if err := writeReport(std, in); err != nil {
 		return err
 	}
 	if opt.format == "text" {
@@ -184,7 +220,7 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 
 func writeReport(std *stdio, r *reportInput) error {
 	write := func(w io.Writer) error { return findFormat(r.opt.format).write(w, r) }
-	if out := r.opt.output; out != "" && out != "-" {
+	if out := toFile(r.opt.output); out != "" {
 		if err := safefile.Write(out, write); err != nil {
 			return fmt.Errorf("write report %s: %w", out, err)
 		}
@@ -196,6 +232,14 @@ func writeReport(std *stdio, r *reportInput) error {
 	}
 	_, err := b.WriteTo(std.out)
 	return err
+}
+
+// toFile is the name of an output file; empty for stdout.
+func toFile(name string) string {
+	if name == "-" {
+		return ""
+	}
+	return name
 }
 
 // afterReport is the command that comes next in a session.

@@ -3,13 +3,12 @@ package main
 import (
 	"io"
 
-	"numaopt/internal/access"
 	"numaopt/internal/timeline"
 )
 
 // writeTrace is the report's format trace.
 func writeTrace(w io.Writer, r *reportInput) error {
-	p, err := access.Only(r.profile, r.opt.only)
+	p, err := r.selected()
 	if err != nil {
 		return err
 	}
