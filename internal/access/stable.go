@@ -12,8 +12,8 @@ import (
 
 // Source is the line at which a reader finds c, as CodeName names it; false where no
 // file and line is known.
-func Source(c ident.Code) (ident.Location, bool) {
-	l, ok := ownLocation(c)
+func Source(p *profile.Profile, c ident.Code) (ident.Location, bool) {
+	l, ok := Location(p, c)
 	return l, ok && l.File != "" && l.Line > 0
 }
 
@@ -38,7 +38,7 @@ func StableNames(p *profile.Profile, groups []Group) []string {
 
 func stableGroup(p *profile.Profile, g *Group) string {
 	if stack := namingStack(p, g); len(stack) > 0 {
-		if s, ok := stableCode(stack[0]); ok {
+		if s, ok := stableCode(p, stack[0]); ok {
 			return strings.TrimSuffix(p.Objects[g.Objects[0]].Name, CodeName(p, stack[0])) + s
 		}
 	}
@@ -70,7 +70,7 @@ func tellStableApart(p *profile.Profile, groups []Group, names []string, same []
 	taken := make(map[string]int)
 	for _, i := range same {
 		for k, caller := range namingStack(p, &groups[i]) {
-			if s, ok := stableCode(caller); ok && k > 0 {
+			if s, ok := stableCode(p, caller); ok && k > 0 {
 				names[i] += " from " + s
 			}
 		}
@@ -88,7 +88,7 @@ func StableRegion(p *profile.Profile, r *profile.Region) string {
 	if r.Worksharing() {
 		code = r.Site
 	}
-	if s, ok := stableCode(code); ok && r.Kind == profile.Loop {
+	if s, ok := stableCode(p, code); ok && r.Kind == profile.Loop {
 		return s
 	}
 	if r.Name == "" {
@@ -98,8 +98,8 @@ func StableRegion(p *profile.Profile, r *profile.Region) string {
 }
 
 // stableCode names c by its line from the first one of its function on.
-func stableCode(c ident.Code) (string, bool) {
-	l, ok := Source(c)
+func stableCode(p *profile.Profile, c ident.Code) (string, bool) {
+	l, ok := Source(p, c)
 	if !ok || l.Function == "" || l.FunctionLine <= 0 || l.Line < l.FunctionLine {
 		return "", false
 	}
