@@ -8,26 +8,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newCells is n free cells. They are not on the heap: there are many, the collector
-// has no business there, and large pages make them cheaper to get and to find. It
+// newCells is room for n cells. They are not on the heap: there are many, the collector
+// has no business there, and large pages make many cheaper to get and to find. It
 // panics where there is no memory, as make does.
 func newCells(n int) []cell {
 	if n == 0 {
 		return nil
 	}
-	bytes := uintptr(n) * unsafe.Sizeof(cell{})
-	at, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	at, err := unix.MmapPtr(-1, 0, nil, bytesOf(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	return mapped(at, n, err)[:0]
+}
+
+// moreCells is the cells, with room for more: their pages go there, they are not copied.
+func moreCells(c []cell) []cell {
+	if cap(c) == 0 {
+		return newCells(1 << 10)
+	}
+	n := 2 * cap(c)
+	at, err := unix.MremapPtr(unsafe.Pointer(unsafe.SliceData(c)), bytesOf(cap(c)), nil, bytesOf(n), unix.MREMAP_MAYMOVE)
+	return mapped(at, n, err)[:len(c)]
+}
+
+func bytesOf(cells int) uintptr { return uintptr(cells) * unsafe.Sizeof(cell{}) }
+
+// mapped is n cells that were mapped. Large pages are for so many that the last of them,
+// of which little may be used, is a small part.
+func mapped(at unsafe.Pointer, n int, err error) []cell {
 	if err != nil {
 		panic(fmt.Sprintf("memory for %d cells: %v", n, err))
 	}
-	unix.Madvise(unsafe.Slice((*byte)(at), bytes), unix.MADV_HUGEPAGE) //nolint:errcheck // small pages do
+	if bytes := bytesOf(n); bytes >= 4<<20 {
+		unix.Madvise(unsafe.Slice((*byte)(at), bytes), unix.MADV_HUGEPAGE) //nolint:errcheck // small pages do
+	}
 	return unsafe.Slice((*cell)(at), n)
 }
 
 // freeCells gives cells of newCells back, which nobody may use any more.
 func freeCells(c []cell) {
 	if cap(c) > 0 {
-		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c)), uintptr(cap(c))*unsafe.Sizeof(cell{})) //nolint:errcheck // it was mapped
+		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c)), bytesOf(cap(c))) //nolint:errcheck // it was mapped
 	}
 }
 
@@ -46,7 +65,7 @@ func sorted(all []cell) []cell {
 		refs[i] = ref{all[i].number, uint32(all[i].object), uint32(i)}
 	}
 	refs = inOrder(refs)
-	out := newCells(len(all))
+	out := newCells(len(all))[:len(all)]
 	first := 0
 	for i, r := range refs {
 		out[i] = all[r.at]

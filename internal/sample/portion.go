@@ -34,7 +34,7 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 				for _, w := range workers {
 					w.cells.flush(i)
 				}
-				parts[i] = t.r.cells.shards[i].all(uint32(t.PID), settled)
+				parts[i] = t.r.cells[i].all(uint32(t.PID), settled)
 				out[i] = t.portion(parts[i], faults)
 			}
 		})
