@@ -104,7 +104,7 @@ func shardOf(number uint64) int {
 }
 
 // shard is a part of the table: cells as they came, and places by their hash, open
-// addressing, a power of two of them, at most half of them taken. What grows is the
+// addressing, a power of two of them, at most three quarters of them taken. What grows is the
 // places alone: they are small, and the cells stay where they are.
 type shard struct {
 	lock   sync.Mutex
@@ -183,11 +183,11 @@ func (t *shard) reserve(n int) {
 	if len(t.cells)+n > cap(t.cells) {
 		t.cells = moreCells(t.cells)
 	}
-	if 2*(len(t.cells)+n) <= len(t.places) {
+	if 4*(len(t.cells)+n) <= 3*len(t.places) {
 		return
 	}
 	old := t.places
-	t.places = make([]place, max(1<<8, 4*len(old)))
+	t.places = make([]place, max(1<<8, 2*len(old)))
 	mask := uint32(len(t.places) - 1)
 	for _, p := range old {
 		if p == 0 {
@@ -202,7 +202,7 @@ func (t *shard) reserve(n int) {
 
 // all is the cells of a process in order, see order, their regions numbered as settled
 // says; the shard is gone after it.
-func (t *shard) all(pid uint32, settled func(arena.Region) arena.Region) []cell {
+func (t *shard) all(pid uint32, settled func(arena.Region) arena.Region, by *sorter) []cell {
 	mine := t.cells[:0]
 	for i := range t.cells {
 		if c := &t.cells[i]; c.pid == pid {
@@ -211,8 +211,7 @@ func (t *shard) all(pid uint32, settled func(arena.Region) arena.Region) []cell 
 			last.region = settled(last.region)
 		}
 	}
-	out := sorted(mine)
-	freeCells(t.cells)
 	t.cells, t.places = nil, nil
-	return out
+	by.sort(mine)
+	return mine
 }
