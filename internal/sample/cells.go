@@ -121,25 +121,53 @@ func newPlace(hash uint32, i int) place { return place(hash)<<32 | place(i+1) }
 func (p place) hash() uint32 { return uint32(p >> 32) }
 func (p place) cell() int    { return int(uint32(p)) - 1 }
 
-// batches is a worker's cells that wait to be added, by shard.
+// batches is a worker's cells that wait to be added: the recent ones, for as long as no
+// other needs their place, since a thread often comes back to a page at once, and
+// behind them those that wait for others of their shard.
 type batches struct {
-	to    *cells
-	n     [shards]int
-	cells [shards][batchSize]cell
+	to     *cells
+	recent [recents]cell // by hash
+	n      [shards]int
+	cells  [shards][batchSize]cell
 }
 
-// batchSize is how many cells are added together: their places are fetched from
-// memory at the same time, not one after the other.
-const batchSize = 64
+const (
+	recents = 1 << 9 // half of a processor's nearest cache
+	// batchSize is how many cells are added together: their places are fetched from
+	// memory at the same time, not one after the other.
+	batchSize = 64
+)
 
-// put adds the cell of a sample of a page, sooner or later; flush does all that wait.
-func (b *batches) put(number uint64) *cell {
-	i := shardOf(number)
-	if b.n[i] == batchSize {
+// add adds a cell, sooner or later.
+func (b *batches) add(c *cell) {
+	c.hash = c.newHash()
+	r := &b.recent[c.hash%recents]
+	if r.same(c) {
+		r.add(c)
+		return
+	}
+	b.wait(r)
+	*r = *c
+}
+
+// wait puts a cell with the others of its shard; one without samples is none.
+func (b *batches) wait(c *cell) {
+	if c.samples == 0 {
+		return
+	}
+	i := shardOf(c.number)
+	b.cells[i][b.n[i]] = *c
+	if b.n[i]++; b.n[i] == batchSize {
 		b.flush(i)
 	}
-	b.n[i]++
-	return &b.cells[i][b.n[i]-1]
+}
+
+// settle puts the recent cells with the others: what waits is then to be flushed.
+func (b *batches) settle() {
+	for i := range b.recent {
+		b.wait(&b.recent[i])
+	}
+	clear(b.recent[:])
 }
 
 func (b *batches) flush(i int) {
@@ -151,7 +179,6 @@ func (b *batches) flush(i int) {
 	mask := uint32(len(t.places) - 1)
 	var at [batchSize]place
 	for i := range wait {
-		wait[i].hash = wait[i].newHash()
 		at[i] = t.places[wait[i].hash&mask]
 	}
 	for i := range wait {

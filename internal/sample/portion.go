@@ -28,6 +28,9 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 		taken atomic.Int32
 		parts [shards][]cell
 	)
+	for _, w := range workers {
+		w.cells.settle()
+	}
 	for range workers {
 		wait.Go(func() {
 			var by sorter

@@ -175,19 +175,20 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 		home = w.r.homeOf(s.Phys)
 	}
 	number := s.Addr / units.PageSize
-	c := w.cells.put(number)
-	*c = cell{number: number, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
+	c := cell{number: number, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
 		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
+		w.cells.add(&c)
 		return
 	}
 	served := served(s.Source, remote)
 	if op == profile.Load {
 		c.latency = s.Latency * n
-		w.latency(c, s, served, remote)
+		w.latency(&c, s, served, remote)
 	}
-	w.line(c, s, op, served)
+	w.line(&c, s, op, served)
+	w.cells.add(&c)
 }
 
 func (w *worker) fault(key frameKey, f fault) {
