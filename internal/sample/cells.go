@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"cmp"
 	"sync"
 
 	"numaopt/internal/arena"
@@ -61,24 +60,6 @@ func (c *cell) add(d *cell) {
 	c.samples += d.samples
 	c.count += d.count
 	c.latency += d.latency
-}
-
-// order puts cells of one process in the order of objects, pages, threads, CPUs and
-// code. It looks at no more than it must: sorting is a third of the work.
-func order(a, b *cell) int {
-	switch {
-	case a.object != b.object:
-		return cmp.Compare(a.object, b.object)
-	case a.number != b.number:
-		return cmp.Compare(a.number, b.number)
-	case a.tid != b.tid:
-		return cmp.Compare(a.tid, b.tid)
-	case a.how.cpu() != b.how.cpu():
-		return cmp.Compare(a.how.cpu(), b.how.cpu())
-	case a.region != b.region:
-		return cmp.Compare(a.region, b.region)
-	}
-	return cmp.Or(cmp.Compare(a.how, b.how), cmp.Compare(a.late, b.late))
 }
 
 func (c *cell) newHash() uint32 {
@@ -227,7 +208,7 @@ func (t *shard) reserve(n int) {
 	}
 }
 
-// all is the cells of a process in order, see order, their regions numbered as settled
+// all is the cells of a process in order, see sorter, their regions numbered as settled
 // says; the shard is gone after it.
 func (t *shard) all(pid uint32, settled func(arena.Region) arena.Region, by *sorter) []cell {
 	mine := t.cells[:0]

@@ -37,8 +37,32 @@ const (
 // lineSet is the lines of a set, as far as looking for one needs them: half a line of
 // the cache.
 type lineSet struct {
-	tags    [lineWays]uint16
+	tags    [lineWays / tagsInWord]uint64
 	samples [lineWays]uint16 // no more than fit; 0: the place is free, 1: there was a store
+}
+
+const (
+	tagsInWord = 4 // of 16 bits
+	oneInEach  = 0x0001000100010001
+	topInEach  = 0x8000800080008000
+)
+
+// has reports whether a tag is in the set, or was: most lines are not, and this asks of
+// all places at once whether the difference from theirs is zero.
+func (s *lineSet) has(tag uint16) bool {
+	want, zero := uint64(tag)*oneInEach, uint64(0)
+	for _, w := range s.tags {
+		d := w ^ want
+		zero |= (d - oneInEach) &^ d & topInEach
+	}
+	return zero != 0
+}
+
+func (s *lineSet) tag(i int) uint16 { return uint16(s.tags[i/tagsInWord] >> (16 * (i % tagsInWord))) }
+
+func (s *lineSet) setTag(i int, tag uint16) {
+	w, shift := &s.tags[i/tagsInWord], 16*(i%tagsInWord)
+	*w = *w&^(0xffff<<shift) | uint64(tag)<<shift
 }
 
 // line is one cache line and who used it.
@@ -132,8 +156,12 @@ func (w *worker) line(c *cell, s *perfdata.Sample, op profile.Op, served profile
 // A store makes it known, the second one counts.
 func (t *lines) find(n int, tag uint16, key *lineKey, store bool) *line {
 	set := &t.sets[n]
-	for i := range set.tags {
-		if set.tags[i] != tag || set.samples[i] == 0 {
+	places := lineWays
+	if !set.has(tag) {
+		places = 0
+	}
+	for i := range places {
+		if set.tag(i) != tag || set.samples[i] == 0 {
 			continue
 		}
 		l := &t.all[n*lineWays+i]
@@ -152,7 +180,8 @@ func (t *lines) find(n int, tag uint16, key *lineKey, store bool) *line {
 		if set.samples[i] > 1 {
 			t.all[n*lineWays+i].n = 0
 		}
-		set.tags[i], set.samples[i] = tag, 1
+		set.setTag(i, tag)
+		set.samples[i] = 1
 	}
 	return nil
 }
@@ -170,7 +199,8 @@ func (s *lineSet) least() int {
 
 // make makes place i of set n the line of a key.
 func (t *lines) make(n, i int, tag uint16, key *lineKey) *line {
-	t.sets[n].tags[i], t.sets[n].samples[i] = tag, 2
+	t.sets[n].setTag(i, tag)
+	t.sets[n].samples[i] = 2
 	l := &t.all[n*lineWays+i]
 	l.key, l.n, l.far = *key, 0, false
 	return l

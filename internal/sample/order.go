@@ -55,6 +55,7 @@ func freeCells(c []cell) {
 type ref struct {
 	number uint64
 	who    uint64 // of a cell: thread and CPU
+	what   uint64 // of a cell: region, and how
 	object uint32
 	at     uint32
 }
@@ -70,13 +71,14 @@ func (s *sorter) of(n int) []ref {
 	return s.refs[:n]
 }
 
-// sort puts cells in order: digit by digit in that of pages, then those of a page are
-// compared, and at last each cell is moved once.
+// sort puts cells of one process in the order of objects, pages, threads, CPUs and code:
+// digit by digit in that of pages, then those of a page are compared, and at last each
+// cell is moved once.
 func (s *sorter) sort(all []cell) {
 	refs := s.of(len(all))
 	for i := range all {
 		c := &all[i]
-		refs[i] = ref{c.number, uint64(c.tid)<<32 | uint64(c.how.cpu()), uint32(c.object), uint32(i)}
+		refs[i] = ref{c.number, uint64(c.tid)<<32 | uint64(c.how.cpu()), uint64(c.region)<<32 | uint64(c.how), uint32(c.object), uint32(i)}
 	}
 	refs = s.inOrder(refs)
 	for first := 0; first < len(refs); {
@@ -85,10 +87,13 @@ func (s *sorter) sort(all []cell) {
 			end++
 		}
 		slices.SortFunc(refs[first:end], func(a, b ref) int {
-			if a.who != b.who {
+			switch {
+			case a.who != b.who:
 				return cmp.Compare(a.who, b.who)
+			case a.what != b.what:
+				return cmp.Compare(a.what, b.what)
 			}
-			return order(&all[a.at], &all[b.at])
+			return cmp.Compare(all[a.at].late, all[b.at].late)
 		})
 		first = end
 	}
