@@ -51,8 +51,8 @@ const (
 // all places at once whether the difference from theirs is zero.
 func (s *lineSet) has(tag uint16) bool {
 	want, zero := uint64(tag)*oneInEach, uint64(0)
-	for _, w := range s.tags {
-		d := w ^ want
+	for i := range s.tags {
+		d := s.tags[i] ^ want
 		zero |= (d - oneInEach) &^ d & topInEach
 	}
 	return zero != 0
@@ -143,7 +143,8 @@ func (t *lines) add(key lineKey, b uint64, served profile.Served, p *party) {
 
 // line counts the sample of a cell in its cache line.
 func (w *worker) line(c *cell, s *perfdata.Sample, op profile.Op, served profile.Served) {
-	p := party{pc: s.IP, region: c.region, node: int32(w.r.nodeOf[s.CPU])}
+	var p party
+	p.pc, p.region, p.node = s.IP, c.region, int32(w.r.nodeOf[s.CPU])
 	if op == profile.Store {
 		p.stores, served = 1, profile.ServedUnknown
 	} else {

@@ -175,8 +175,10 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 		home = w.r.homeOf(s.Phys)
 	}
 	number := s.Addr / units.PageSize
-	c := cell{number: number, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
-		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
+	var c cell // field by field: a literal would be made elsewhere, and copied
+	c.number, c.pid, c.tid, c.object, c.region = number, s.PID, s.TID, object, w.region(s)
+	c.how = newHow(s.CPU, level, op, remote, said, e.fault, home)
+	c.samples, c.count, c.first = 1, n, s.Time
 	if e.fault {
 		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
 		w.cells.add(&c)
