@@ -113,7 +113,7 @@ type batches struct {
 }
 
 const (
-	recents = 1 << 9 // half of a processor's nearest cache
+	recents = 1 << 9 // of 64 bytes: about a processor's nearest cache
 	// batchSize is how many cells are added together: their places are fetched from
 	// memory at the same time, not one after the other.
 	batchSize = 64
