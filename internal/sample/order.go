@@ -9,13 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newCells is room for n cells. They are not on the heap: there are many, the collector
+// newCells is room for n cells, not 0. They are not on the heap: there are many, the collector
 // has no business there, and large pages make many cheaper to get and to find. It
 // panics where there is no memory, as make does.
 func newCells(n int) []cell {
-	if n == 0 {
-		return nil
-	}
 	at, err := unix.MmapPtr(-1, 0, nil, bytesOf(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	return mapped(at, n, err)[:0]
 }
@@ -32,15 +29,13 @@ func moreCells(c []cell) []cell {
 
 func bytesOf(cells int) uintptr { return uintptr(cells) * unsafe.Sizeof(cell{}) }
 
-// mapped is n cells that were mapped. Large pages are for so many that the last of them,
-// of which little may be used, is a small part.
+// mapped is n cells that were mapped, in large pages: the kernel joins neighbouring
+// mappings, so that one may hold the cells of several shards.
 func mapped(at unsafe.Pointer, n int, err error) []cell {
 	if err != nil {
 		panic(fmt.Sprintf("memory for %d cells: %v", n, err))
 	}
-	if bytes := bytesOf(n); bytes >= 4<<20 {
-		unix.Madvise(unsafe.Slice((*byte)(at), bytes), unix.MADV_HUGEPAGE) //nolint:errcheck // small pages do
-	}
+	unix.Madvise(unsafe.Slice((*byte)(at), bytesOf(n)), unix.MADV_HUGEPAGE) //nolint:errcheck // small pages do
 	return unsafe.Slice((*cell)(at), n)
 }
 
