@@ -81,7 +81,7 @@ func leftOut(s *sample.Stats) []string {
 		what string
 	}{
 		{s.Own, "of numaopt's own runtime"}, {s.Elsewhere, "of other processes"}, {s.Kernel, "of the kernel"},
-		{s.NoAddress, "without an address"}, {s.NoThread, "without a thread or CPU of the machine"},
+		{s.NoAddress, "without an address"}, {s.Fetches, "of code, not of data"}, {s.NoThread, "without a thread or CPU of the machine"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))

@@ -62,6 +62,7 @@ type Stats struct {
 	Elsewhere   uint64 // of other processes
 	Kernel      uint64 // made by the kernel, and not asked for
 	NoAddress   uint64 // without a data address
+	Fetches     uint64 // page faults on the code that was to run, which is no access to data
 	NoThread    uint64 // without thread or CPU, or of a CPU that the machine does not have
 	Damaged     uint64
 	Lost        uint64 // by the kernel: no room in its buffer
@@ -349,6 +350,7 @@ func (s *Stats) why() string {
 	}{
 		{s.NoAddress, "they have no data address: record with -d, and an event that has addresses"},
 		{s.Kernel, "they were made in the kernel"},
+		{s.Fetches, "they are of code, not of data"},
 		{s.NoThread, "they do not say thread or CPU, or a CPU that the machine does not have"},
 		{s.Elsewhere, "they are of other processes"},
 		{s.Damaged, "they are damaged"},
@@ -454,6 +456,7 @@ func (r *reader) sum(workers []*worker, pid uint32) {
 		s.Samples += w.stats.Samples
 		s.Kernel += w.stats.Kernel
 		s.NoAddress += w.stats.NoAddress
+		s.Fetches += w.stats.Fetches
 		s.NoThread += w.stats.NoThread
 		s.Own += w.stats.Own
 		s.Latencies = s.Latencies || w.stats.Latencies

@@ -198,14 +198,15 @@ func faultEvents(name string, config, fields uint64) []pt.Event {
 		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU | fields, Flags: pt.SampleIDAll}, IDs: []uint64{1}}}
 }
 
-// TestFaults takes the first fault of a page for its first touch and home.
+// TestFaults takes the first fault of a page for its first touch and home; that which
+// brings code in is no access to data.
 func TestFaults(t *testing.T) {
 	w := &pt.Writer{Events: faultEvents("page-faults:u", 2, 0)}
 	w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
 	fault := func(tid, cpu uint32, time, addr uint64) perfdata.Sample {
 		return perfdata.Sample{Mode: 2, PID: 100, TID: tid, CPU: cpu, Time: time, Addr: addr, IP: 0x401000}
 	}
-	w.Add(pt.Variable{}, fault(100, 0, 50, heapA), fault(101, 3, 10, heapA+100), fault(100, 0, 60, heapA+4096))
+	w.Add(pt.Variable{}, fault(100, 0, 50, heapA), fault(101, 3, 10, heapA+100), fault(100, 0, 60, heapA+4096), fault(100, 0, 70, 0x401008))
 	table, stats := read(t, w, Options{})
 	var pages []arena.Page
 	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
@@ -213,8 +214,8 @@ func TestFaults(t *testing.T) {
 		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 1, Module: -1},
 		{Number: heapA>>12 + 1, Object: 1, Home: 0, Thread: 0, Module: -1, Serial: true},
 	}
-	if d := cmp.Diff(want, pages); d != "" || !stats.Faults {
-		t.Errorf("pages (-want +got):\n%s", d)
+	if d := cmp.Diff(want, pages); d != "" || !stats.Faults || stats.Fetches != 1 {
+		t.Errorf("%d of code; pages (-want +got):\n%s", stats.Fetches, d)
 	}
 }
 

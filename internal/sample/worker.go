@@ -113,6 +113,9 @@ func (w *worker) add(s *perfdata.Sample) error {
 	case node == topo.Unknown || s.TID == 0:
 		st.NoThread++
 		return nil
+	case e.fault && s.Mode == modeUser && s.Addr/units.PageSize == s.IP/units.PageSize:
+		st.Fetches++
+		return nil
 	}
 	if w.process == nil || s.PID != w.pid {
 		w.enter(s.PID)
