@@ -65,14 +65,50 @@ func (o *portion) split(pages []page, p page, faults []fault) []page {
 	}
 	out[first].fault = p.fault
 	out[0], out[first] = out[first], out[0]
-	before(out, faults)
+	o.before(out, faults)
 	return append(pages, out...)
 }
 
-// before puts the faults that moved a page to where it was before: that is the memory
-// which the thread has used since the fault before. The kernel moves a page within the
-// fault, and the fault that finds it in a new frame is the one that did.
-func before(homes []page, faults []fault) {
+// move is a fault that moved a page from one home to another. The kernel moves a page
+// within the fault, and the fault that finds it in a new frame is the one that did.
+type move struct {
+	fault    *fault
+	from, to *page
+}
+
+// before counts each of the moves where it belongs: a fault stands for the accesses
+// around it, and those before it were made where the page was before.
+//
+// Where the page has a user that stays, the ones after it are as many: every other such
+// fault is counted there, so that shares of many pages come out right. Where users come
+// and go all are counted before. Who comes is chance, and finds the page remote as often as
+// anyone does; that the page is local to him afterwards is his own doing, and
+// the next one has nothing of it.
+func (o *portion) before(homes []page, faults []fault) {
+	for i, m := range moves(homes, faults) {
+		at := m.from
+		if o.local(m.to) && (m.to.number+uint64(i))%2 == 0 {
+			at = m.to
+		}
+		at.late = append(at.late, *m.fault)
+	}
+}
+
+// local reports whether most faults on p, but for those that moved it, are of its node.
+func (o *portion) local(p *page) bool {
+	var local, all uint64
+	for i := range p.cells {
+		c := &p.cells[i]
+		all += c.count
+		if int(o.t.r.nodeOf[c.how.cpu()]) == p.home {
+			local += c.count
+		}
+	}
+	return 2*local > all
+}
+
+// moves takes the faults that moved a page out of its counts.
+func moves(homes []page, faults []fault) (out []move) {
 	at := func(home int) *page {
 		i := slices.IndexFunc(homes, func(p page) bool { return p.home == home })
 		if i < 0 {
@@ -82,19 +118,19 @@ func before(homes []page, faults []fault) {
 	}
 	var from *page
 	for i := range faults {
-		f := &faults[i]
-		to := at(f.home)
+		to := at(faults[i].home)
 		if to == nil {
 			continue
 		}
 		if from != nil && from != to {
-			if c := to.cellOf(f); c != nil {
+			if c := to.cellOf(&faults[i]); c != nil {
 				c.count--
-				from.late = append(from.late, *f)
+				out = append(out, move{&faults[i], from, to})
 			}
 		}
 		from = to
 	}
+	return out
 }
 
 // cellOf is a cell of p that f is counted in.

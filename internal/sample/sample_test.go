@@ -193,6 +193,40 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// TestStays: two pages move to a user that stays, and one fault of the two is counted
+// before and one after; a page whose users come and go was used before it moved.
+func TestStays(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		later uint32 // CPU of the faults that follow
+		want  map[int]uint64
+	}{
+		{"a user that stays", 2, map[int]uint64{0: 1, 1: 5}},
+		{"others", 0, map[int]uint64{0: 2, 1: 4}},
+	} {
+		w := &pt.Writer{Events: faultEvents("minor-faults", 5, pt.PhysAddr)}
+		w.Features = map[int][]byte{22: w.U64(nil, 1, 128<<20, 2, 0, 64, 64, 1, 1, 64, 64, 2)}
+		w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
+		for page := range uint64(2) {
+			for i, cpu := range []uint32{0, 2, c.later, c.later} {
+				phys := page << 12
+				if i > 0 {
+					phys += 128 << 20
+				}
+				w.Add(pt.Variable{}, perfdata.Sample{Mode: 2, PID: 100, TID: 100 + cpu, CPU: cpu, Time: 10 + uint64(i), Addr: heapA + page<<12, Phys: phys + 1, IP: 0x401000})
+			}
+		}
+		table, _ := read(t, w, Options{})
+		var homes []int
+		table.EachPage(func(_ int, p arena.Page) { homes = append(homes, p.Home) }) //nolint:errcheck // memory
+		counts := map[int]uint64{}
+		table.EachBlock(func(b *arena.Block) { counts[homes[b.Page-1]] += b.Count[profile.DRAM][profile.Load] }) //nolint:errcheck // memory
+		if d := cmp.Diff(c.want, counts); d != "" {
+			t.Errorf("%s: faults by home (-want +got):\n%s", c.name, d)
+		}
+	}
+}
+
 func faultEvents(name string, config, fields uint64) []pt.Event {
 	return []pt.Event{{Name: name, Attr: perfdata.Attr{Type: 1, Config: config, Period: 1, ReadFormat: 4,
 		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU | fields, Flags: pt.SampleIDAll}, IDs: []uint64{1}}}
