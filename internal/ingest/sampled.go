@@ -57,7 +57,9 @@ func recording(f *perfdata.File, t *sample.Table, s *sample.Stats, known *profil
 		}
 	}
 	r.Samples, r.Used, r.Lost, r.Throttled = s.Samples, s.Used, s.Lost, s.Throttled
-	if !s.Faults { // each is one
+	if s.Faults {
+		r.EvenPeriod = t.FaultPeriod() // each is one
+	} else {
 		r.DRAMPeriod, r.EvenPeriod = t.DRAMPeriods()
 	}
 	ranks := map[int]bool{}

@@ -91,6 +91,7 @@ func (o *portion) before(homes []page, faults []fault) {
 			at = m.to
 		}
 		at.late = append(at.late, *m.fault)
+		o.looks.add(m.fault.time, 0, o.t.r.far(m.fault.cpu, at.home)-o.t.r.far(m.fault.cpu, m.fault.home))
 	}
 }
 
@@ -151,9 +152,14 @@ func (o *portion) leaveOut(p *page) {
 	for i := range p.cells {
 		samples += p.cells[i].samples
 	}
-	if p.fault == nil || samples < 2 {
+	if p.fault == nil {
 		return
 	}
+	o.looks.add(p.fault.time, -1, -o.t.r.far(p.fault.cpu, p.fault.home))
+	if samples < 2 {
+		return
+	}
+	o.again++
 	if c := p.cellOf(p.fault); c != nil {
 		c.count--
 		o.accesses--

@@ -510,6 +510,14 @@ func (r *reader) homeOf(phys uint64) int {
 	return r.slowHome(phys)
 }
 
+// far is 1 for a node other than the CPU's, 0 for its own and -1, which is not known.
+func (r *reader) far(cpu uint32, home int) int {
+	if home < 0 || int(r.nodeOf[cpu]) == home {
+		return 0
+	}
+	return 1
+}
+
 func (r *reader) slowHome(phys uint64) int {
 	node, ok := r.f.Info.Home(phys)
 	if !ok {

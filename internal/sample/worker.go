@@ -35,6 +35,7 @@ type process struct {
 	used  uint64 // samples
 	space *space
 	piece int
+	looks looks   // of its page faults
 	heap  *finder // nil without a log, or where others have taken it
 
 	parts    *parts // nil until they are asked for
@@ -140,7 +141,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 func (w *worker) enter(pid uint32) {
 	p := w.processes[pid]
 	if p == nil {
-		p = &process{pid: pid, space: w.r.spaces[pid]}
+		p = &process{pid: pid, space: w.r.spaces[pid], looks: looks{}}
 		w.processes[pid] = p
 	}
 	w.process, w.life = p, nil
@@ -182,6 +183,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	*c = cell{number: number, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
+		w.looks.add(s.Time, 1, w.r.far(s.CPU, home))
 		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
 		return
 	}
