@@ -7,23 +7,17 @@ import (
 	"numaopt/internal/arena"
 )
 
-// firstFaults is the first faults of each page in each frame, by time.
-func firstFaults(workers []*worker, pid uint32, settled func(arena.Region) arena.Region) map[pageKey][]fault {
-	first := map[frameKey]fault{}
+// faultsOf is the faults of each page of a process, by time.
+func faultsOf(workers []*worker, pid uint32, settled func(arena.Region) arena.Region) map[pageKey][]fault {
+	out := map[pageKey][]fault{}
 	for _, w := range workers {
-		for key, f := range w.faults {
-			if key.page.pid != pid {
-				continue
-			}
-			f.region = settled(f.region)
-			if have, ok := first[key]; !ok || f.time < have.time {
-				first[key] = f
+		for _, f := range w.faults {
+			if f.page.pid == pid {
+				f.region = settled(f.region)
+				out[f.page] = append(out[f.page], f)
 			}
 		}
-	}
-	out := map[pageKey][]fault{}
-	for key, f := range first {
-		out[key.page] = append(out[key.page], f)
+		w.faults = nil
 	}
 	for _, list := range out {
 		slices.SortFunc(list, func(a, b fault) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.tid, b.tid)) })
@@ -70,7 +64,7 @@ func (o *portion) split(pages []page, p page, faults []fault) []page {
 }
 
 // move is a fault that moved a page from one home to another. The kernel moves a page
-// within the fault, and the fault that finds it in a new frame is the one that did.
+// within the fault, and the fault that finds it on another node is the one that did.
 type move struct {
 	fault    *fault
 	from, to *page
@@ -85,9 +79,10 @@ type move struct {
 // anyone does; that the page is local to him afterwards is his own doing, and
 // the next one has nothing of it.
 func (o *portion) before(homes []page, faults []fault) {
+	stays := o.stays(faults)
 	for i, m := range moves(homes, faults) {
 		at := m.from
-		if o.local(m.to) && (m.to.number+uint64(i))%2 == 0 {
+		if stays && (m.to.number+uint64(i))%2 == 0 {
 			at = m.to
 		}
 		at.late = append(at.late, *m.fault)
@@ -95,17 +90,18 @@ func (o *portion) before(homes []page, faults []fault) {
 	}
 }
 
-// local reports whether most faults on p, but for those that moved it, are of its node.
-func (o *portion) local(p *page) bool {
-	var local, all uint64
-	for i := range p.cells {
-		c := &p.cells[i]
-		all += c.count
-		if int(o.t.r.nodeOf[c.how.cpu()]) == p.home {
-			local += c.count
+// stays reports whether the node of a page's fault is mostly that of the next one, too,
+// without the first touch: all but one do so in a page that is used from one node, one of
+// as many as there are nodes where users come and go.
+func (o *portion) stays(faults []fault) bool {
+	same, pairs := 0, 0
+	for i := 2; i < len(faults); i++ {
+		pairs++
+		if o.t.r.nodeOf[faults[i].cpu] == o.t.r.nodeOf[faults[i-1].cpu] {
+			same++
 		}
 	}
-	return 2*local > all
+	return 2*same >= pairs
 }
 
 // moves takes the faults that moved a page out of its counts.

@@ -25,7 +25,8 @@
 // # Limits
 //
 // perf tells of no munmap: an address belongs to the latest mapping made there.
-// Memory grows with pages × threads × code that met. Of the lines the hottest are kept,
+// Memory grows with pages × threads × code that met, and with page faults, of which each
+// is held: their order says which of them moved a page, and they are few. Of the lines the hottest are kept,
 // and what is missing of each at its beginning depends on how many processors read.
 package sample
 

@@ -175,7 +175,7 @@ func TestMoved(t *testing.T) {
 	kernel := fault(100, 0, 9, 130<<20)
 	kernel.Mode = 1
 	w.Add(pt.Variable{}, fault(101, 3, 50, 0), fault(100, 1, 60, 1<<20), kernel, fault(100, 0, 10, 130<<20),
-		fault(101, 2, 20, 130<<20), fault(101, 2, 30, 1<<20), fault(101, 3, 40, 1<<20))
+		fault(101, 2, 20, 130<<20), fault(101, 2, 30, 1<<20), fault(100, 1, 40, 1<<20))
 	table, stats := read(t, w, Options{})
 	var pages []arena.Page
 	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
@@ -198,17 +198,17 @@ func TestMoved(t *testing.T) {
 func TestStays(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		later uint32 // CPU of the faults that follow
+		later [2]uint32 // CPUs of the faults that follow
 		want  map[int]uint64
 	}{
-		{"a user that stays", 2, map[int]uint64{0: 1, 1: 5}},
-		{"others", 0, map[int]uint64{0: 2, 1: 4}},
+		{"a user that stays", [2]uint32{2, 3}, map[int]uint64{0: 1, 1: 5}},
+		{"others", [2]uint32{0, 2}, map[int]uint64{0: 2, 1: 4}},
 	} {
 		w := &pt.Writer{Events: faultEvents("minor-faults", 5, pt.PhysAddr)}
 		w.Features = map[int][]byte{22: w.U64(nil, 1, 128<<20, 2, 0, 64, 64, 1, 1, 64, 64, 2)}
 		w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
 		for page := range uint64(2) {
-			for i, cpu := range []uint32{0, 2, c.later, c.later} {
+			for i, cpu := range []uint32{0, 2, c.later[0], c.later[1]} {
 				phys := page << 12
 				if i > 0 {
 					phys += 128 << 20

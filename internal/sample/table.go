@@ -72,7 +72,7 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 		t.Command = fmt.Sprint("process ", pid)
 	}
 	settled := r.places.settle(pid)
-	faults := firstFaults(workers, pid, settled)
+	faults := faultsOf(workers, pid, settled)
 	t.asked = t.space.asked()
 	for _, w := range workers {
 		if p := w.processes[pid]; p != nil {

@@ -15,7 +15,7 @@ type worker struct {
 	cells     *batches
 	latencies latencies
 	lines     lines
-	faults    map[frameKey]fault
+	faults    []fault
 	processes map[uint32]*process
 	finders   int // that processes have
 	codes     []codeEntry
@@ -58,16 +58,10 @@ type pageKey struct {
 	number uint64
 }
 
-// frameKey is a page in one place of physical memory; frame is 0 where that is not
-// known.
-type frameKey struct {
-	page  pageKey
-	frame uint64
-}
-
-// fault is the earliest page fault of a page in a frame: its first touch, or the one at
-// which the kernel had just moved it there.
+// fault is a page fault: the first touch of a page, or one of those that follow under
+// NUMA balancing, some of which moved it to their node.
 type fault struct {
+	page     pageKey
 	time, pc uint64
 	tid, cpu uint32
 	region   arena.Region
@@ -86,7 +80,7 @@ type codeEntry struct {
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, cells: &batches{to: r.cells}, processes: map[uint32]*process{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
+	return &worker{r: r, cells: &batches{to: r.cells}, processes: map[uint32]*process{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -184,7 +178,7 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
 	if e.fault {
 		w.looks.add(s.Time, 1, w.r.far(s.CPU, home))
-		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
+		w.faults = append(w.faults, fault{pageKey{c.pid, c.object, c.number}, s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
 		return
 	}
 	served := served(s.Source, remote)
@@ -193,12 +187,6 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 		w.latency(c, s, served, remote)
 	}
 	w.line(c, s, op, served)
-}
-
-func (w *worker) fault(key frameKey, f fault) {
-	if have, ok := w.faults[key]; !ok || f.time < have.time {
-		w.faults[key] = f
-	}
 }
 
 // region is the code that the sample was made in: the loop that its thread was in,
