@@ -53,7 +53,11 @@ func evenRemote(p *profile.Profile) []string {
 	even := sum / float64(len(pages))
 	remote := fmt.Sprintf("a page has a fault each time that the kernel looks who uses it, however often it is used: %.1f%% of faults outside stacks and program image are remote, %.1f%% where every page weighs the same",
 		100*total.remote/total.all, 100*even)
-	if r := p.Run.Recording; r != nil && r.EvenPeriod > 0 {
+	switch r := p.Run.Recording; {
+	case r == nil:
+	case r.EvenPeriod == 0:
+		remote += " (how far off that is cannot be told: the kernel hardly looked, or faults have no physical addresses)"
+	default:
 		n := total.all / r.EvenPeriod
 		lo, hi := stat.Wilson(even*n, n)
 		remote += fmt.Sprintf(" (95%% confidence: %.1f to %.1f, from how much the looks differ)", 100*lo, 100*hi)

@@ -19,6 +19,10 @@ func TestEvenRemote(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	p.Run.Recording = &profile.Recording{}
+	if got := evenRemote(p)[0]; !strings.Contains(got, "weighs the same (how far off that is cannot be told") {
+		t.Errorf("of no looks: %q", got)
+	}
 	p.Run.Recording = &profile.Recording{EvenPeriod: 4}
 	if got := evenRemote(p)[0]; !strings.Contains(got, "90.0% where every page weighs the same (95% confidence: 59.6 to 98.2,") {
 		t.Errorf("of ten that are independent: %q", got)
