@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"numaopt/internal/access"
 	"numaopt/internal/html"
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
@@ -14,11 +13,11 @@ import (
 
 // writeHTML writes the page of a report, with the plan of --plan.
 func writeHTML(w io.Writer, r *reportInput) error {
-	only, err := access.Only(r.profile, r.opt.only)
+	p, err := r.selected()
 	if err != nil {
 		return err
 	}
-	in := &html.Input{Profile: only, Report: r.report, Next: afterReport(r.opt.profile, r.report)}
+	in := &html.Input{Profile: p, Report: r.report, Next: afterReport(r.opt.profile, r.report)}
 	if path := r.opt.plan; path != "" {
 		if in.Plan, err = plan.ReadFile(path); err != nil {
 			return err
