@@ -84,7 +84,7 @@ func (d *data) heat(in *Input) {
 		d.Columns = columns(maps[0].Columns)
 	}
 	if more := len(r.Objects) - len(maps); more > 0 {
-		d.HeatCut = fmt.Sprintf("The %d objects with most %s have a map, %d have none.", len(maps), counted(r), more)
+		d.HeatCut = fmt.Sprintf("The first %d objects of the table have a map, %d have none.", len(maps), more)
 	}
 }
 

@@ -40,6 +40,7 @@ import (
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
+	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
 
@@ -273,8 +274,10 @@ func facts(r *report.Report) [][2]string {
 		{"matched", fmt.Sprintf("%v of the %s outside stacks and program image fall in a known object", r.Match, counted(r))},
 		{"covered", fmt.Sprintf("%v of the pages that became resident have a counted access", r.Coverage)},
 	}
-	if len(r.Only) > 0 {
-		list = append(list, [2]string{"only", strings.Join(r.Only, ", ")})
+	for _, only := range [][2]string{{"only loops", strings.Join(r.Only, ", ")}, {"only objects", strings.Join(r.OnlyObjects, ", ")}, {"only threads", topo.FormatList(r.OnlyThreads)}} {
+		if only[1] != "" {
+			list = append(list, only)
+		}
 	}
 	if run.Plan != "" {
 		list = append(list, [2]string{"plan in force", run.Plan})
