@@ -104,6 +104,7 @@ type page struct {
 	PlanNotes                                                          []string
 	Source                                                             *table
 	Sources                                                            []sourceFile
+	Timed                                                              bool // lines of source have a latency
 	Data                                                               *data
 }
 

@@ -3,6 +3,7 @@ package html
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"numaopt/internal/access"
@@ -66,11 +67,15 @@ func (p *page) annotated(in *Input) {
 			{Text: cycles(l), Sort: sortKey(l.Latency())}, {Text: accessed(l, groups)},
 		}}
 	}, func(i int) report.Pct { return share(lines[i].DRAM) })
-	if in.Source == nil {
-		return
+	p.Timed = slices.ContainsFunc(lines, func(l annotate.Line) bool { return l.Loads > 0 })
+	if in.Source != nil {
+		p.embedSource(in, annotate.Files(lines), share)
 	}
+}
+
+// embedSource takes in the text of files, those with most DRAM accesses first.
+func (p *page) embedSource(in *Input, files []annotate.File, share func(access.Flow) report.Pct) {
 	left := mostSource
-	files := annotate.Files(lines)
 	for i := range files[:min(len(files), mostFiles)] {
 		f := &files[i]
 		if share(f.DRAM) < leastLine {

@@ -394,8 +394,8 @@ function timelineOption(k, what) {
 		: names.map((name, i) => ({name, itemStyle: {color: nodeColour(i)}, data: t.cells.filter(c => key(c) === i)}));
 	return {
 		label: `Timeline of ${t.tracks.length} threads by ${what}`,
-		grid: {left: 90, right: what === 'remote' ? 90 : 20, top: 60, bottom: 50},
-		legend: {show: what !== 'remote', top: 0, type: 'scroll', textStyle: {color: k.text}, pageTextStyle: {color: k.text}, data: names},
+		grid: {left: 90, right: what === 'remote' ? 90 : 20, top: k.narrow ? 110 : 70, bottom: 50},
+		legend: {show: what !== 'remote', top: 0, textStyle: {color: k.text}, data: names},
 		xAxis: axis(k, t.unit, {type: 'value', min: 0, max: t.moments.length, nameGap: 28, splitLine: {show: false}, axisLabel: {color: k.faint, hideOverlap: true, formatter: i => t.moments[Math.floor(i)] || ''}}),
 		yAxis: axis(k, '', {type: 'category', data: t.tracks, inverse: true, splitLine: {show: false}}),
 		visualMap: what === 'remote' ? {dimension: 6, min: 0, max: 100, right: 6, top: 'middle', inRange: {color: viridis}, textStyle: {color: k.faint}, text: ['100 %', 'remote 0 %'], calculable: false} : undefined,
