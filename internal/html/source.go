@@ -46,35 +46,43 @@ type sourceLine struct {
 	Hot          bool
 }
 
+// shareOf is a part of all DRAM accesses.
+type shareOf func(access.Flow) report.Pct
+
 // annotated fills the table of lines, and the source where it is asked for.
 func (p *page) annotated(in *Input) {
 	groups, groupOf := access.Groups(in.Profile)
 	lines := annotate.Lines(in.Profile, groupOf)
-	total := max(1, in.Report.DRAMAccesses)
-	share := func(f access.Flow) report.Pct { return report.Pct(100 * float64(f.Total()) / float64(total)) }
-	t := &table{ID: "source", Caption: "Lines of source", Columns: []heading{
-		{"line", "", false},
-		{"DRAM %", "share of the program's DRAM accesses", true},
-		{"remote %", "of the line's own DRAM accesses", true},
-		{"store %", "of the line's DRAM accesses", true},
-		{"cycles a load", "mean latency of its loads from DRAM", true},
-		{"objects", "that it accesses, most first", false},
-	}}
-	p.Source = t.fill(len(lines), func(i int) row {
-		l := &lines[i]
-		return row{Cells: []cell{
-			name(l.Name), percent(share(l.DRAM)), percent(report.Pct(l.DRAM.RemotePct())), percent(report.Pct(access.Pct(l.Stores, l.DRAM.Total()))),
-			{Text: cycles(l), Sort: sortKey(l.Latency())}, {Text: accessed(l, groups)},
-		}}
-	}, func(i int) report.Pct { return share(lines[i].DRAM) })
+	total := float64(max(1, in.Report.DRAMAccesses))
+	share := func(f access.Flow) report.Pct { return report.Pct(100 * float64(f.Total()) / total) }
+	p.Source = lineTable(in.Report, lines, groups, share)
 	p.Timed = slices.ContainsFunc(lines, func(l annotate.Line) bool { return l.Loads > 0 })
 	if in.Source != nil {
 		p.embedSource(in, annotate.Files(lines), share)
 	}
 }
 
+func lineTable(r *report.Report, lines []annotate.Line, groups []access.Group, of shareOf) *table {
+	t := &table{ID: "source", Caption: "Lines of source", Columns: []heading{
+		{"line", "", false},
+		share(r),
+		{"remote %", "of the line's own DRAM accesses", true},
+		{"store %", "of the line's DRAM accesses", true},
+		{"cycles a load", "mean latency of its loads from DRAM", true},
+		{"objects", "that it accesses, most first", false},
+	}}
+	return t.fill(len(lines), func(i int) row {
+		l := &lines[i]
+		stores := report.Pct(access.Pct(l.Stores, l.DRAM.Total()))
+		return row{Cells: []cell{
+			name(l.Name), percent(of(l.DRAM)), percent(report.Pct(l.DRAM.RemotePct())), percent(stores),
+			{Text: cycles(l), Sort: sortKey(l.Latency())}, {Text: accessed(l, groups)},
+		}}
+	}, func(i int) report.Pct { return of(lines[i].DRAM) })
+}
+
 // embedSource takes in the text of files, those with most DRAM accesses first.
-func (p *page) embedSource(in *Input, files []annotate.File, share func(access.Flow) report.Pct) {
+func (p *page) embedSource(in *Input, files []annotate.File, share shareOf) {
 	left := mostSource
 	for i := range files[:min(len(files), mostFiles)] {
 		f := &files[i]
@@ -96,7 +104,7 @@ func (p *page) embedSource(in *Input, files []annotate.File, share func(access.F
 }
 
 // annotate puts the lines of text that access DRAM, and those around them, into s.
-func (s *sourceFile) annotate(f *annotate.File, text string, share func(access.Flow) report.Pct) {
+func (s *sourceFile) annotate(f *annotate.File, text string, share shareOf) {
 	all := strings.Split(strings.ToValidUTF8(text, "�"), "\n")
 	at := make(map[int]*annotate.Line)
 	shown := make([]bool, len(all)+2)
@@ -123,7 +131,7 @@ func (s *sourceFile) annotate(f *annotate.File, text string, share func(access.F
 	}
 }
 
-func line(n int, text string, l *annotate.Line, share func(access.Flow) report.Pct) sourceLine {
+func line(n int, text string, l *annotate.Line, share shareOf) sourceLine {
 	x := sourceLine{Number: n, Text: middle(strings.TrimRight(text, "\r"), longest)}
 	if l != nil {
 		x.Hot, x.Cycles = true, cycles(l)

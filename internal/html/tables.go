@@ -114,7 +114,7 @@ func firstTouches(r *report.Report) *table {
 		{"by threads", "ranks", false},
 		{"size", "of the pages first touched there", true},
 		{"homes", "nodes that hold these pages", false},
-		{"DRAM %", "share of the program's DRAM accesses that go to these pages", true},
+		share(r),
 		{"remote %", "of these", true},
 	}}
 	total := max(1, r.DRAMAccesses)
