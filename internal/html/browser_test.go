@@ -41,7 +41,11 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)
-	closeBrowser = func() { cancel(); stop() }
+	closeBrowser = func() {
+		chromedp.Cancel(ctx) //nolint:errcheck // it is the end, and lets Chromium clean up
+		cancel()
+		stop()
+	}
 	return ctx, chromedp.Do(ctx)
 })
 
