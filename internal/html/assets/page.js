@@ -119,8 +119,13 @@ function themes() {
 	const redraw = () => { name(); for (const draw of charts) draw(); };
 	button.addEventListener('click', () => { document.documentElement.dataset.theme = dark() ? 'light' : 'dark'; redraw(); });
 	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-	addEventListener('beforeprint', () => { printing = true; redraw(); });
-	addEventListener('afterprint', () => { printing = false; for (const c of document.querySelectorAll('.chart')) echarts.getInstanceByDom(c).resize({width: 'auto'}); redraw(); });
+	const print = now => {
+		printing = now;
+		if (!now) for (const box of document.querySelectorAll('.chart')) echarts.getInstanceByDom(box)?.resize({width: 'auto'});
+		redraw();
+	};
+	addEventListener('beforeprint', () => print(true));
+	addEventListener('afterprint', () => print(false));
 	name();
 }
 
@@ -161,28 +166,20 @@ function add(map, key, n) {
 const span = row => row.pages === 1 ? `page ${row.page}` : `pages ${row.page} to ${row.page + row.pages - 1}`;
 const homesText = row => [...row.homes].map(([n, c]) => `${n < 0 ? 'no home known' : 'node ' + n} ${percent(c, sum([...row.homes.values()]))}`).join(', ') || 'never touched';
 
+// heatOption is three grids: the cells, above them the node of each column, and beside
+// them the homes of each row.
 function heatOption(k) {
 	const {columns, rows} = view();
 	const cells = rows.flatMap((r, y) => [...r.cells].map(([x, n]) => [x, y, Math.log10(n), n]));
 	const high = Math.max(...cells.map(c => c[2]), 0.5), low = Math.min(...cells.map(c => c[2]), high - 0.5);
-	const names = columns.map(c => c.name.replace(/^\w+ /, '')), what = byId('heat-what').selectedOptions[0].text;
-	const offsets = rows.map(r => bytes(4096 * r.page));
-	const nodes = [...Array(data.nodes).keys()], right = k.narrow ? 70 : 120; // pixels beside the homes
+	const by = byId('heat-axis').value, what = byId('heat-what').selectedOptions[0].text;
+	const right = k.narrow ? 70 : 120, side = {left: 90, right: right + 50}; // pixels
+	const caption = {textStyle: {color: k.faint, fontSize: 12, fontWeight: 'normal'}};
 	return {
-		label: `Heatmap of ${heat.map.name}: ${what} by memory and ${byId('heat-axis').value}, with the home of the pages`,
-		grid: [{left: 90, right: right + 50, top: 34, bottom: 50}, {left: 90, right: right + 50, top: 18, height: 12}, {right, width: 34, top: 34, bottom: 50}],
-		xAxis: [
-			axis(k, byId('heat-axis').value, {gridIndex: 0, type: 'category', data: names, nameGap: 28}),
-			{gridIndex: 1, type: 'category', data: names, show: false},
-			{gridIndex: 2, type: 'value', max: 1, show: false},
-		],
-		yAxis: [
-			axis(k, 'offset in the object', {gridIndex: 0, type: 'category', data: offsets, inverse: true, nameGap: 74, splitLine: {show: false}}),
-			{gridIndex: 1, type: 'value', max: 1, show: false},
-			{gridIndex: 2, type: 'category', data: offsets, inverse: true, show: false},
-		],
-		title: [{text: 'home', right: right + 2, top: 12, textStyle: {color: k.faint, fontSize: 12, fontWeight: 'normal'}},
-			{text: 'node', left: 50, top: 15, textStyle: {color: k.faint, fontSize: 12, fontWeight: 'normal'}}],
+		label: `Heatmap of ${heat.map.name}: ${what} by memory and ${by}, with the home of the pages`,
+		grid: [{...side, top: 34, bottom: 50}, {...side, top: 18, height: 12}, {right, width: 34, top: 34, bottom: 50}],
+		...heatAxes(k, columns.map(c => c.name.replace(/^\w+ /, '')), rows.map(r => bytes(4096 * r.page)), by),
+		title: [{...caption, text: 'home', right: right + 2, top: 12}, {...caption, text: 'node', left: 50, top: 15}],
 		visualMap: {
 			seriesIndex: 0, dimension: 2, min: low, max: high, calculable: false, right: 10, top: 'middle', itemHeight: 260, itemWidth: k.narrow ? 12 : 20,
 			inRange: {color: viridis}, textStyle: {color: k.faint}, text: [count(10 ** high), count(10 ** low)], formatter: v => count(10 ** v),
@@ -190,13 +187,35 @@ function heatOption(k) {
 		tooltip: tooltip(k, p => heatTip(p, rows, columns, what)),
 		series: [
 			{type: 'heatmap', data: cells, emphasis: {itemStyle: {borderColor: k.text, borderWidth: 1}}},
-			{type: 'bar', xAxisIndex: 1, yAxisIndex: 1, barCategoryGap: 0, barWidth: '100%', silent: true, data: columns.map(c => ({value: 1, itemStyle: {color: nodeColour(c.node)}}))},
-			...nodes.map(n => ({
-				type: 'bar', name: 'home', stack: 'home', xAxisIndex: 2, yAxisIndex: 2, barWidth: '100%', itemStyle: {color: nodeColour(n)},
-				data: rows.map(r => (r.homes.get(n) || 0) / (sum([...r.homes.values()]) || 1)),
-			})),
+			{type: 'bar', xAxisIndex: 1, yAxisIndex: 1, barWidth: '100%', silent: true, data: columns.map(c => ({value: 1, itemStyle: {color: nodeColour(c.node)}}))},
+			...homeSeries(rows),
 		],
 	};
+}
+
+function heatAxes(k, columns, offsets, by) {
+	const hidden = {show: false}, whole = {type: 'value', max: 1, ...hidden};
+	return {
+		xAxis: [
+			axis(k, by, {gridIndex: 0, type: 'category', data: columns, nameGap: 28}),
+			{gridIndex: 1, type: 'category', data: columns, ...hidden},
+			{gridIndex: 2, ...whole},
+		],
+		yAxis: [
+			axis(k, 'offset in the object', {gridIndex: 0, type: 'category', data: offsets, inverse: true, nameGap: 74, splitLine: hidden}),
+			{gridIndex: 1, ...whole},
+			{gridIndex: 2, type: 'category', data: offsets, inverse: true, ...hidden},
+		],
+	};
+}
+
+// homeSeries is the share of each node in the pages of each row.
+function homeSeries(rows) {
+	const pages = rows.map(r => sum([...r.homes.values()]) || 1);
+	return [...Array(data.nodes).keys()].map(n => ({
+		type: 'bar', name: 'home', stack: 'home', xAxisIndex: 2, yAxisIndex: 2, barWidth: '100%', itemStyle: {color: nodeColour(n)},
+		data: rows.map((r, i) => (r.homes.get(n) || 0) / pages[i]),
+	}));
 }
 
 function heatTip(p, rows, columns, what) {
