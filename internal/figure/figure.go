@@ -45,7 +45,7 @@ type Options struct {
 	// Objects is how many objects have a heatmap: more do not fit on a page.
 	Objects int
 	// LeastPct is the share of the DRAM accesses, in per cent, below which an object
-	// has no heatmap: placing it better gains less than runs differ by.
+	// has no heatmap and no bar: placing it better gains less than runs differ by.
 	LeastPct float64
 	// Tiles and Columns bound a heatmap's cells: a cell of less than half a
 	// millimetre is not seen in print.

@@ -63,14 +63,15 @@ func drawCDF(c draw.Canvas, curves []curve) {
 	p.Draw(c)
 }
 
-// distribution is the points of t's line. Each rises over the eighth of an octave that
-// its bucket is wide, and is level where there are no loads.
+// distribution is the points of t's line: it rises over the eighth of an octave that a
+// bucket is wide, or the cycle, and is level where buckets are empty.
 func distribution(t *report.Timing) (xys plotter.XYs) {
+	bucket := math.Exp2(1.0 / 8)
 	last := plotter.XY{}
 	for _, pt := range t.CDF {
 		at := plotter.XY{X: max(1, float64(pt[0])), Y: float64(pt[1])}
-		if low := max(1, at.X/math.Exp2(1.0/8)); low > last.X {
-			xys = append(xys, plotter.XY{X: low, Y: last.Y})
+		if at.X > last.X*bucket*1.1 && at.X > last.X+1 {
+			xys = append(xys, plotter.XY{X: max(1, at.X/bucket), Y: last.Y})
 		}
 		xys = append(xys, at)
 		last = at
@@ -140,7 +141,7 @@ func latencyRanges(in *Input, opt Options) (*sheet, string) {
 			b.addRanges(&list.of[i], list.of[i].Name)
 		}
 	}
-	return b.sheet("Latency by length of the loads", pageWidth), ""
+	return b.sheet("Latency by length of the loads"), ""
 }
 
 // addRanges adds the bar of t.

@@ -44,7 +44,7 @@ func accesses(in *Input, opt Options) (*sheet, string) {
 	}
 	b := flowBars(list, "DRAM accesses")
 	b.names = names
-	return b.sheet("DRAM accesses by node of the thread", columnWidth), ""
+	return b.sheet("DRAM accesses by node of the thread"), ""
 }
 
 // flowBars is a bar for each of list, with its remote share at the end.
@@ -64,7 +64,7 @@ func flowBars(list []access.Flow, what string) *bars {
 		other.values = append(other.values, float64(f.Unknown)/unit)
 		notes = append(notes, remoteNote(f))
 	}
-	b := &bars{axis: what + name, max: 1.35 * float64(most) / unit, ticks: upTo(float64(most) / unit), parts: []part{local, remote}}
+	b := &bars{axis: what + name, ticks: upTo(float64(most) / unit), parts: []part{local, remote}}
 	if unknown {
 		b.parts = append(b.parts, other)
 	}

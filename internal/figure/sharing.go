@@ -27,5 +27,5 @@ func sharing(in *Input, _ Options) (*sheet, string) {
 			b.parts[i].values = append(b.parts[i].values, float64(v))
 		}
 	}
-	return b.sheet("Sharing of pages", columnWidth), ""
+	return b.sheet("Sharing of pages"), ""
 }

@@ -123,7 +123,7 @@ func (s *sheet) top(c *draw.Canvas) vg.Length {
 			x = small.Width(l.heading) + 6
 		}
 		for _, k := range l.keys {
-			name := fit(small, k.name, wide/2)
+			name := fit(small, k.name, wide-k.width())
 			step := k.width() + small.Width(name) + 3
 			if x > 0 && x+step > wide {
 				x, y = 0, y+rowHeight
@@ -259,9 +259,9 @@ func fit(style text.Style, s string, width vg.Length) string {
 	return cut(runes, least)
 }
 
-// cut keeps n letters of s, the larger half from its beginning.
+// cut keeps n letters of s.
 func cut(s []rune, n int) string {
-	tail := n * 2 / 5
+	tail := n / 2
 	return string(s[:n-tail]) + "…" + string(s[len(s)-tail:])
 }
 
