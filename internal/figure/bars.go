@@ -34,6 +34,8 @@ type part struct {
 const (
 	barHeight = vg.Length(9)
 	barStep   = vg.Length(14)
+	// mostHeight is that of all bars, from which on they move together to fit on a page.
+	mostHeight = 22 * vg.Centimeter
 )
 
 // keys is the legend of the parts.
@@ -67,7 +69,7 @@ func (b *bars) step() vg.Length {
 	if b.beside {
 		return barHeight*vg.Length(len(b.parts)) + 5
 	}
-	return barStep
+	return max(barHeight+1, min(barStep, mostHeight/vg.Length(len(b.names))))
 }
 
 // draw paints the bars; their names take the width that is given, or less.

@@ -79,7 +79,7 @@ func pairs(before, after *profile.Profile, opt Options) []pair {
 	}
 	out := append([]pair{all}, list[:most]...)
 	if rest := list[len(out)-1:]; len(rest) > 0 {
-		others := pair{name: fmt.Sprintf("%d others", len(rest))}
+		others := pair{name: fmt.Sprintf("others (%d)", len(rest))}
 		for _, x := range rest {
 			others.before.Merge(x.before)
 			others.after.Merge(x.after)

@@ -50,8 +50,8 @@ type Options struct {
 	// Tiles and Columns bound a heatmap's cells: a cell of less than half a
 	// millimetre is not seen in print.
 	Tiles, Columns int
-	// Bars is how many bars a figure has; what is left is summed up in one more.
-	// 40 bars fill the height of a page.
+	// Bars is how many bars a figure has, the last of them of all that is left: so many
+	// fill the height of a page.
 	Bars int
 	// Names is how many objects and loops are listed where they are few of many.
 	Names int
@@ -61,7 +61,7 @@ type Options struct {
 
 // DefaultOptions fit a page of a paper.
 func DefaultOptions() Options {
-	return Options{Objects: 4, LeastPct: 1, Tiles: 128, Columns: 64, Bars: 40, Names: 6, Parts: 600}
+	return Options{Objects: 4, LeastPct: 1, Tiles: 128, Columns: 64, Bars: 60, Names: 6, Parts: 600}
 }
 
 // Figure is one picture.

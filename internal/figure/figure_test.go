@@ -328,7 +328,7 @@ func TestPairs(t *testing.T) {
 	for _, x := range pairs(before, after, DefaultOptions()) {
 		got += fmt.Sprintf("%s %d/%d→%d/%d\n", x.name, x.before.Remote, x.before.Total(), x.after.Remote, x.after.Total())
 	}
-	want := "all 991/993→51/951\nu 900/901→1/901\ngone 90/90→0/0\nnew 0/0→50/50\n2 others 1/2→0/0\n"
+	want := "all 991/993→51/951\nu 900/901→1/901\ngone 90/90→0/0\nnew 0/0→50/50\nothers (2) 1/2→0/0\n"
 	if got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}

@@ -150,11 +150,18 @@ func nodeLegend(heading string, nodes int) legend {
 	return l
 }
 
-// separators are lines between the rows of different nodes.
+// maxSeparated is the number of nodes between which lines are drawn in any case.
+const maxSeparated = 16
+
+// separators are lines between the rows of different nodes, as long as these are more
+// than lines themselves.
 type separators struct{ nodes []int }
 
 func (s *separators) Plot(c draw.Canvas, p *plot.Plot) {
 	_, y := p.Transforms(&c)
+	if y(1)-y(0) < 2 && s.nodes[len(s.nodes)-1] > maxSeparated {
+		return
+	}
 	for i := 1; i < len(s.nodes); i++ {
 		if s.nodes[i] != s.nodes[i-1] {
 			at := y(float64(len(s.nodes) - i))

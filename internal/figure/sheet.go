@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	xfont "golang.org/x/image/font"
+	"golang.org/x/image/font/sfnt"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
@@ -70,7 +71,7 @@ var (
 
 // distinct are colours for things without an order. More things than colours share
 // them in turn.
-var distinct = []color.NRGBA{blue, orange, green, purple, sky, red, yellow}
+var distinct = []color.NRGBA{blue, orange, green, purple, sky, red, yellow, black}
 
 func styleOf(size vg.Length, weight xfont.Weight) text.Style {
 	f := font.From(font.Font{Typeface: "Liberation", Variant: "Sans", Weight: weight}, size)
@@ -217,9 +218,23 @@ func (s *sheet) SVG(w io.Writer) error {
 // PNG writes the figure in print resolution.
 func (s *sheet) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(s.width, s.height()), vgimg.UseDPI(dpi))
-	s.paint(c)
+	s.paint(lettered{c})
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
+}
+
+// lettered is a canvas that shows "?" for letters that the font lacks, instead of nothing.
+type lettered struct{ *vgimg.Canvas }
+
+// FillString writes str at a point.
+func (l lettered) FillString(face font.Face, at vg.Point, str string) {
+	var b sfnt.Buffer
+	l.Canvas.FillString(face, at, strings.Map(func(r rune) rune {
+		if i, err := face.Face.GlyphIndex(&b, r); err != nil || i == 0 {
+			return '?'
+		}
+		return r
+	}, str))
 }
 
 // newPlot is empty axes in the style of all figures.

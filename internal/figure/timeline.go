@@ -37,7 +37,7 @@ func timelines(in *Input, opt Options) (*sheet, string) {
 		tiles := draw.Tiles{Cols: 1, Rows: 2, PadY: 4}
 		fills := append(nodeFills(t.Nodes), pale)
 		drawTrack(tiles.At(c, 0, 0), p, t, x, [2]string{label, "loop"}, loopFills(loops), func(c *timeline.Cell) int { return classOf(c.Region, loops) })
-		drawTrack(tiles.At(c, 0, 1), p, t, x, [2]string{label, "node of the memory"}, fills, func(c *timeline.Cell) int {
+		drawTrack(tiles.At(c, 0, 1), p, t, x, [2]string{label, "memory"}, fills, func(c *timeline.Cell) int {
 			if k := mostly(c.Homes); k >= 0 {
 				return k
 			}
