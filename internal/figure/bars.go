@@ -81,7 +81,7 @@ func (b *bars) draw(c draw.Canvas, names vg.Length) {
 	var ticks []plot.Tick
 	widest := vg.Length(0)
 	for i, name := range b.names {
-		label := fit(p.Y.Tick.Label, name, names) + " "
+		label := fit(p.Y.Tick.Label, name, names)
 		widest = max(widest, p.Y.Tick.Label.Width(label))
 		ticks = append(ticks, plot.Tick{Value: float64(n - 1 - i), Label: label})
 	}
@@ -89,7 +89,7 @@ func (b *bars) draw(c draw.Canvas, names vg.Length) {
 	p.X.Tick.Marker = b.ticks
 	p.X.Min, p.X.Max = 0, b.max
 	if b.max == 0 {
-		p.X.Max = b.end(c.Size().X - widest - 8)
+		p.X.Max = b.end(c.Size().X - widest - 10)
 	}
 	sums := make([]float64, n)
 	for k, part := range b.parts {

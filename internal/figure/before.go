@@ -30,7 +30,7 @@ func beforeAfter(in *Input, opt Options) (*sheet, string) {
 	}
 	unit, name := scale(most)
 	b := &bars{
-		beside: true, axis: "remote DRAM accesses" + name, ticks: upTo(most / unit),
+		beside: true, axis: "remote " + in.counted() + name, ticks: upTo(most / unit),
 		parts: []part{{name: "before", fill: grey}, {name: "after", fill: blue}},
 	}
 	for _, x := range list {
@@ -44,7 +44,7 @@ func beforeAfter(in *Input, opt Options) (*sheet, string) {
 		b.parts[0].name += ": " + was
 		b.parts[1].name += ": " + is
 	}
-	return b.sheet("Remote DRAM accesses before and after"), ""
+	return b.sheet("Remote " + in.counted() + " before and after"), ""
 }
 
 // pairs is all objects as one, the objects with most remote accesses in either run, and

@@ -98,23 +98,44 @@ func Index() string {
 	return b.String()
 }
 
-// Of returns the figures of in, and for each that it has no data for a line that
-// says so.
-func Of(in *Input, opt Options) (figures []Figure, missing []string) {
+// Missing is figures for which there is no data.
+type Missing struct {
+	Names []string
+	Why   string
+}
+
+// Of returns the figures of in, and those that it has no data for.
+func Of(in *Input, opt Options) (figures []Figure, missing []Missing) {
 	for _, k := range kinds {
 		s, why := k.of(in, opt)
+		last := len(missing) - 1
 		switch {
 		case s != nil:
 			s.subtitle = in.origin()
 			figures = append(figures, Figure{k.name, s})
-		case why != "":
-			missing = append(missing, k.name+": "+why)
+		case why == "":
+		case last >= 0 && missing[last].Why == why:
+			missing[last].Names = append(missing[last].Names, k.name)
+		default:
+			missing = append(missing, Missing{[]string{k.name}, why})
 		}
 	}
 	return figures, missing
 }
 
 const noAccesses = "the profile has no DRAM accesses"
+
+// faults reports whether what is counted is page faults: they tell who touched pages
+// first, and not who used them.
+func (in *Input) faults() bool { return in.Report.Run.Source == "faults" }
+
+// counted is what the numbers are of.
+func (in *Input) counted() string {
+	if in.faults() {
+		return "page faults"
+	}
+	return "DRAM accesses"
+}
 
 // origin says what was run, in the words of a figure's caption.
 func (in *Input) origin() string {
@@ -125,10 +146,15 @@ func (in *Input) origin() string {
 	}
 	s += ", " + r.Run.Topology
 	switch {
+	case in.faults():
+		s += ", page faults"
 	case r.Quality.Exact:
 		s += ", every access counted"
 	default:
 		s += fmt.Sprintf(", %d DRAM samples", r.Quality.DRAMSamples)
+	}
+	if r.Run.Plan != "" {
+		s += ", under " + r.Run.Plan
 	}
 	if len(r.Only) > 0 {
 		s += ", only " + strings.Join(r.Only, ", ")

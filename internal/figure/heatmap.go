@@ -21,8 +21,11 @@ import (
 // right, the threads from the top down, and below them where the pages are.
 func heatmap(in *Input, opt Options) (*sheet, string) {
 	objects := hottest(in.Report, opt)
-	if len(objects) == 0 {
-		return nil, "no object has DRAM accesses"
+	switch {
+	case in.Report.DRAMAccesses == 0:
+		return nil, noAccesses
+	case len(objects) == 0:
+		return nil, "no object that could be placed has DRAM accesses"
 	}
 	groups, _ := access.Groups(in.Profile)
 	shown := make([]int, len(objects))
@@ -33,7 +36,7 @@ func heatmap(in *Input, opt Options) (*sheet, string) {
 	s := &sheet{
 		title: "Use of pages by threads", width: pageWidth,
 		legends: []legend{
-			heatLegend("DRAM accesses by page and thread, in % of the object's busiest spot:"),
+			heatLegend(in.counted() + " by page and thread, in % of the object's busiest spot:"),
 			nodeLegend("home of the pages, in the strips below:", maps[0].Nodes),
 		},
 	}
@@ -92,7 +95,7 @@ func drawHeat(c draw.Canvas, m *heat.Map, o *report.Object) {
 	p.Y.Tick.Length = 0
 	p.Draw(draw.Crop(c, 0, 0, 0, -rowHeight))
 	style := plain(labelSize)
-	what := fmt.Sprintf("  (%s, %s remote)", units.Bytes(o.Bytes), o.RemoteDRAM)
+	what := fmt.Sprintf(" (%s, %s remote)", units.Bytes(o.Bytes), o.RemoteDRAM)
 	wide := c.Size().X
 	c.FillText(style, vg.Point{X: c.Min.X, Y: c.Max.Y - labelSize}, fit(style, o.Name, wide-style.Width(what))+what)
 }

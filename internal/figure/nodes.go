@@ -2,6 +2,8 @@ package figure
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -42,10 +44,13 @@ func accesses(in *Input, opt Options) (*sheet, string) {
 		names[opt.Bars-1] = fmt.Sprintf("nodes %d–%d", opt.Bars-1, i)
 		list[opt.Bars-1].Merge(f)
 	}
-	b := flowBars(list, "DRAM accesses")
+	b := flowBars(list, in.counted())
 	b.names = names
-	return b.sheet("DRAM accesses by node of the thread"), ""
+	return b.sheet(title(in.counted()) + " by node of the thread"), ""
 }
+
+// title is text with a capital letter.
+func title(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // flowBars is a bar for each of list, with its remote share at the end.
 func flowBars(list []access.Flow, what string) *bars {
@@ -79,14 +84,21 @@ func remoteNote(f access.Flow) string {
 	return fmt.Sprintf("%.1f %% remote", f.RemotePct())
 }
 
-// upTo is the library's ticks, but none behind most: there are notes.
+// upTo is the library's ticks without zeros at their ends, and none behind the longest
+// bar: there are notes.
 type upTo float64
 
 func (u upTo) Ticks(least, most float64) []plot.Tick {
 	if u <= 0 {
 		return nil
 	}
-	return plot.DefaultTicks{}.Ticks(least, min(most, float64(u)))
+	ticks := plot.DefaultTicks{}.Ticks(least, min(most, float64(u)))
+	for i, t := range ticks {
+		if t.Label != "" {
+			ticks[i].Label = strconv.FormatFloat(t.Value, 'g', 6, 64)
+		}
+	}
+	return ticks
 }
 
 // Numbers in the cells of a matrix have room up to so many nodes.
@@ -103,11 +115,14 @@ func matrix(in *Input, _ Options) (*sheet, string) {
 	for _, f := range flows(in) {
 		total += f.Known()
 	}
-	if total == 0 {
+	switch {
+	case in.Report.DRAMAccesses == 0:
+		return nil, noAccesses
+	case total == 0:
 		return nil, "no home of a page that DRAM accesses use is known"
 	}
 	n := len(m)
-	s := &sheet{title: "DRAM accesses by node (% of all)", width: columnWidth}
+	s := &sheet{title: title(in.counted()) + " by node (% of all)", width: columnWidth}
 	if n > 6 {
 		s.width = pageWidth
 	}
@@ -117,7 +132,7 @@ func matrix(in *Input, _ Options) (*sheet, string) {
 	if n <= numbered {
 		g.text = func(col, row int) string { return short(access.Pct(m[row][col], total)) }
 	} else {
-		s.legends = []legend{heatLegend("% of the DRAM accesses:")}
+		s.legends = []legend{heatLegend("% of the " + in.counted() + ":")}
 	}
 	s.draw = func(c draw.Canvas) {
 		p := newPlot("node of the memory", "node of the thread")

@@ -2,6 +2,7 @@ package figure
 
 import (
 	"bytes"
+	"fmt"
 	"image/color"
 	"io"
 	"strings"
@@ -202,17 +203,35 @@ func (s *sheet) paint(c vg.CanvasSizer) {
 
 // SVG writes the figure with text as text.
 func (s *sheet) SVG(w io.Writer) error {
-	c := vgsvg.New(s.width, s.height())
+	c := &measured{Canvas: vgsvg.New(s.width, s.height())}
 	s.paint(c)
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return err
 	}
-	// The library names one font only. Arial and Helvetica have letters of the same
-	// widths, for viewers that have no Liberation.
-	out := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
-	_, err := w.Write(out)
-	return err
+	out := strings.ReplaceAll(b.String(), "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
+	for i, part := range strings.SplitAfter(out, "<text ") {
+		if i > 0 {
+			part = fmt.Sprintf("textLength=\"%.1f\" lengthAdjust=\"spacingAndGlyphs\" ", c.widths[i-1].Points()) + part
+		}
+		if _, err := io.WriteString(w, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measured is a canvas that notes how wide its texts are. The library names one font and
+// no width: viewers without that font would let texts run into each other.
+type measured struct {
+	*vgsvg.Canvas
+	widths []vg.Length
+}
+
+// FillString writes str at a point.
+func (m *measured) FillString(face font.Face, at vg.Point, str string) {
+	m.widths = append(m.widths, face.Width(str))
+	m.Canvas.FillString(face, at, str)
 }
 
 // PNG writes the figure in print resolution.

@@ -73,9 +73,15 @@ func classOf(region int, loops []int) int {
 	return len(loops)
 }
 
+// loopFill is the colour of the i-th of the busiest loops: the first nodes have others.
+func loopFill(i int) color.Color { return distinct[(i+2)%len(distinct)] }
+
 // loopFills is a colour for each of loops, and behind them that of all others.
-func loopFills(loops []int) []color.Color {
-	return append(nodeFills(len(loops))[:len(loops)], grey)
+func loopFills(loops []int) (fills []color.Color) {
+	for i := range loops {
+		fills = append(fills, loopFill(i))
+	}
+	return append(fills, grey)
 }
 
 func loopLegend(in *Input, loops []int) legend {
@@ -85,7 +91,7 @@ func loopLegend(in *Input, loops []int) legend {
 		if name == "" {
 			name = string(in.Profile.Regions[r].Kind)
 		}
-		l.keys = append(l.keys, key{fills: []color.Color{distinct[i%len(distinct)]}, name: name})
+		l.keys = append(l.keys, key{fills: []color.Color{loopFill(i)}, name: name})
 	}
 	l.keys = append(l.keys, key{fills: []color.Color{grey}, name: "others"})
 	return l
