@@ -40,9 +40,8 @@ func beforeAfter(in *Input, opt Options) (*sheet, string) {
 			b.parts[i].notes = append(b.parts[i].notes, remoteNote(f))
 		}
 	}
-	if was, is := in.Before.origin(), in.origin(); was != is {
+	if was := in.Before.origin(); was != in.origin() {
 		b.parts[0].name += ": " + was
-		b.parts[1].name += ": " + is
 	}
 	return b.sheet("Remote " + in.counted() + " before and after"), ""
 }

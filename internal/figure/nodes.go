@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"numaopt/internal/access"
+	"numaopt/internal/units"
 )
 
 // flows is the DRAM accesses by the threads of each node.
@@ -81,7 +82,7 @@ func remoteNote(f access.Flow) string {
 	if f.Known() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.1f %% remote", f.RemotePct())
+	return units.FormatPercent(f.RemotePct()) + " remote"
 }
 
 // upTo is the library's ticks without zeros at their ends, and none behind the longest
