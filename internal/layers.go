@@ -21,9 +21,9 @@ var Rows = [][]string{
 	{"sample", "counters"},
 	{"ingest", "access", "latency", "launch"},
 	{"shape", "annotate", "timeline", "heat"},
-	{"classify", "lab"},
+	{"classify", "lab", "export"},
 	{"planner", "check", "doctor"},
 	{"advice"},
 	{"report"},
-	{"figure"},
+	{"html", "figure"},
 }

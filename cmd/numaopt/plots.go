@@ -45,7 +45,7 @@ func writePlots(std *stdio, r *reportInput) error {
 
 // figureInput is what figures are drawn of, with the run of --before.
 func figureInput(r *reportInput) (*figure.Input, error) {
-	p, err := access.Only(r.profile, r.opt.only)
+	p, err := r.selected()
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +57,12 @@ func figureInput(r *reportInput) (*figure.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := report.Build(before, report.Options{Only: r.opt.only})
+	build := report.Options{Only: r.build.Only, Objects: r.build.Objects, Threads: r.build.Threads}
+	rep, err := report.Build(before, build)
 	if err != nil {
 		return nil, fmt.Errorf("--before %s: %w", r.opt.before, err)
 	}
-	if before, err = access.Only(before, r.opt.only); err != nil {
+	if before, err = access.Select(before, build.Selection()); err != nil {
 		return nil, err
 	}
 	in.Before = &figure.Input{Profile: before, Report: rep}
