@@ -24,12 +24,14 @@ package figure
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
 
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
+	"numaopt/internal/topo"
 )
 
 // Input is what figures are drawn of.
@@ -156,8 +158,11 @@ func (in *Input) origin() string {
 	if r.Run.Plan != "" {
 		s += ", under " + r.Run.Plan
 	}
-	if len(r.Only) > 0 {
-		s += ", only " + strings.Join(r.Only, ", ")
+	if only := slices.Concat(r.Only, r.OnlyObjects); len(only) > 0 {
+		s += ", only " + strings.Join(only, ", ")
+	}
+	if len(r.OnlyThreads) > 0 {
+		s += ", threads " + topo.FormatList(r.OnlyThreads)
 	}
 	return s
 }
