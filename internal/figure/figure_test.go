@@ -238,6 +238,9 @@ func checkSVG(t *testing.T, f Figure) {
 			t.Errorf("%s.svg has a %s", f.Name, name)
 		}
 	}
+	if texts, measured := bytes.Count(data, []byte("<text ")), bytes.Count(data, []byte("<text textLength=")); texts != measured {
+		t.Errorf("%s.svg: %d of %d texts say how wide they are", f.Name, measured, texts)
+	}
 	for _, m := range fontSize.FindAllSubmatch(data, -1) {
 		if size, err := strconv.ParseFloat(string(m[1]), 64); err != nil || size < 7 {
 			t.Errorf("%s.svg has text of %s points", f.Name, m[1])

@@ -87,7 +87,7 @@ func drawHeat(c draw.Canvas, m *heat.Map, o *report.Object) {
 	for i, column := range m.Columns {
 		nodes[i] = int(column.Node)
 	}
-	p := newPlot("page", "threads")
+	p := newPlot(fmt.Sprintf("page (of %v)", units.Bytes(units.PageSize)), "threads")
 	p.X.Tick.Marker = whole{}
 	p.Add(threads, homes, &separators{nodes: nodes})
 	ticks := bandTicks(nodes, c.Size().Y)

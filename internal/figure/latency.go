@@ -115,7 +115,7 @@ func (frame) Plot(c draw.Canvas, p *plot.Plot) {
 var ranges = []struct {
 	most uint64
 	name string
-}{{16, "1–16"}, {32, "17–32"}, {64, "33–64"}, {128, "65–128"}, {256, "129–256"}, {512, "257–512"}, {math.MaxUint64, "> 512 cycles"}}
+}{{16, "1–16"}, {32, "17–32"}, {64, "33–64"}, {128, "65–128"}, {256, "129–256"}, {512, "257–512"}, {math.MaxUint64, "> 512"}}
 
 // latencyRanges is the share of short and long loads in all latency (work-time
 // inflation, figs. 15 and 17).
@@ -141,7 +141,9 @@ func latencyRanges(in *Input, opt Options) (*sheet, string) {
 			b.addRanges(&list.of[i], list.of[i].Name)
 		}
 	}
-	return b.sheet("Latency by length of the loads"), ""
+	s := b.sheet("Latency by length of the loads")
+	s.legends[0].heading = "cycles:"
+	return s, ""
 }
 
 // addRanges adds the bar of t.
