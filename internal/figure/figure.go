@@ -82,7 +82,7 @@ type kind struct {
 // kinds are all of them, in the order of the index.
 var kinds = []kind{
 	{"sharing", "pages, accesses and DRAM accesses by class of page (CGO'12 fig. 3)", sharing},
-	{"accesses", "local and remote DRAM accesses of each node (CGO'12 fig. 2)", accesses},
+	{"accesses", "local and remote DRAM accesses of each node (CGO'12 fig. 2, TBB-NUMA fig. 15)", accesses},
 	{"matrix", "DRAM accesses by node of the thread and of the memory", matrix},
 	{"heatmap", "which thread uses which pages of the objects that matter most", heatmap},
 	{"latency-cdf", "how long loads took, by the level that served them; samples only", latencyCDF},

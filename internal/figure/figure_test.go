@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/recorder"
 
+	"numaopt/internal/access"
 	"numaopt/internal/golden"
 	"numaopt/internal/profile"
 	"numaopt/internal/profile/profiletest"
@@ -338,6 +340,24 @@ func TestPairs(t *testing.T) {
 	want := "all 991/993→51/951\nu 900/901→1/901\ngone 90/90→0/0\nnew 0/0→50/50\nothers (2) 1/2→0/0\n"
 	if got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+// TestAccesses: a bar for each node, the last for all that are left, and of two runs in turn.
+func TestAccesses(t *testing.T) {
+	list := []access.Flow{{Local: 1}, {Remote: 2}, {Local: 3, Remote: 4}}
+	names, out := capped(list, 2)
+	if d := cmp.Diff([]access.Flow{{Local: 1}, {Local: 3, Remote: 6}}, out); d != "" || names[1] != "nodes 1–2" {
+		t.Errorf("%v: %s", names, d)
+	}
+	in := of(t, drawn())
+	in.Before = of(t, drawn())
+	s, _ := accesses(in, DefaultOptions())
+	text := string(svg(t, Figure{"accesses", s}))
+	for _, name := range []string{">node 0, before<", ">node 1<"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("no bar %s", name)
+		}
 	}
 }
 

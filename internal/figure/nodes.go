@@ -30,20 +30,33 @@ func flows(in *Input) []access.Flow {
 	return list
 }
 
-// accesses is who reads and writes his own node's memory, and who another's.
+// capped is at most as many of list, the last of them of all that are left.
+func capped(list []access.Flow, most int) (names []string, out []access.Flow) {
+	for i, f := range list {
+		if i < most {
+			names, out = append(names, fmt.Sprint("node ", i)), append(out, f)
+			continue
+		}
+		names[most-1] = fmt.Sprintf("nodes %d–%d", most-1, i)
+		out[most-1].Merge(f)
+	}
+	return names, out
+}
+
+// accesses is who reads and writes his own node's memory, and who another's; beside an
+// earlier run on as many nodes it is TBB-NUMA's fig. 15.
 func accesses(in *Input, opt Options) (*sheet, string) {
 	if in.Report.DRAMAccesses == 0 {
 		return nil, noAccesses
 	}
-	var names []string
-	var list []access.Flow
-	for i, f := range flows(in) {
-		if i < opt.Bars {
-			names, list = append(names, fmt.Sprint("node ", i)), append(list, f)
-			continue
+	names, list := capped(flows(in), opt.Bars)
+	if before := in.Before; before != nil && before.Report.Run.Nodes == in.Report.Run.Nodes {
+		_, was := capped(flows(before), opt.Bars/2)
+		short, is := capped(flows(in), opt.Bars/2)
+		names, list = nil, nil
+		for i, name := range short {
+			names, list = append(names, name+", before", name), append(list, was[i], is[i])
 		}
-		names[opt.Bars-1] = fmt.Sprintf("nodes %d–%d", opt.Bars-1, i)
-		list[opt.Bars-1].Merge(f)
 	}
 	b := flowBars(list, in.counted())
 	b.names = names
