@@ -40,8 +40,9 @@ file, allocations by the functions on their call stack, loops by their function,
 one function by the line from its declaration, the size, and which loops use an object.
 Where another match is about as good, a warning names it, and the table has "?".
 
-A change counts where its 95 % interval lies beyond what equal runs differ by: the
-interval of samples, or for counted accesses a point. Profiles of different numbers of
+A change counts where it, or its 95 % interval where accesses are sampled, lies beyond
+what equal runs differ by: a point, or more where threads that did the same work missed
+the cache another number of times, as in problems that are about as large as it. Profiles of different numbers of
 nodes are refused, and so is page faults against DRAM accesses: their percentages do not
 compare. What else differs between the runs is a warning.
 

@@ -8,11 +8,12 @@ type pair struct {
 }
 
 const (
-	// least is the likeness from which on two things may be one. Of the evidence one
-	// piece must speak for it in full, or several in part.
+	// least is the likeness from which on two things may be one: of the evidence (size,
+	// accesses, their distribution, ...) one piece must speak for it in full, or several
+	// in part.
 	least = 1
-	// margin is how much better the best pairing must be than one with another
-	// partner: less than half a piece of evidence is nothing to rely on.
+	// margin is how much better the best pairing must be than one with another partner:
+	// half a piece of evidence.
 	margin = 0.5
 	// largest bounds the work on functions of thousands of allocations, which tools
 	// write: their places alone count.

@@ -21,8 +21,9 @@
 //
 // A contribution is an object's remote DRAM accesses in per cent of all DRAM accesses
 // whose page has a known home, so that contributions add up to the remote percentage. A
-// change is significant where its 95 % interval lies wholly beyond Options.Repeat: the
-// interval of samples (stat.Difference), a point for full traces.
+// change is significant where its 95 % interval (stat.Difference; of full traces the
+// change itself) lies wholly beyond what equal runs differ by: Options.Repeat, or, of full
+// traces, the part of the DRAM accesses by which threads that did the same work differ.
 //
 // # Limits
 //
@@ -53,8 +54,8 @@ const Version = 1
 
 // Options are the thresholds of Run.
 type Options struct {
-	// Repeat is by how many points equal runs differ: two full traces of a program with
-	// static schedules by less than half a point, of pools and tasks by up to one.
+	// Repeat is by how many points equal runs differ at least: of full traces by less than
+	// half a point in the programs of testdata, where their data is larger than the LLC.
 	Repeat float64
 	// Fail is by how many points the remote percentage may rise; Result.Failed is that it
 	// rose by more, significantly. Negative is no limit.
@@ -137,6 +138,8 @@ type Result struct {
 	Failed   bool     `json:"failed"`
 	Warnings []string `json:"warnings"`
 
+	// Repeat is by how many points such runs differ when nothing changed.
+	Repeat       Number `json:"repeat_points"`
 	RemoteDRAM   Share  `json:"remote_dram_pct"`
 	RemoteAccess Figure `json:"remote_access_pct"`
 	DRAMAccesses Figure `json:"dram_accesses"`
@@ -161,13 +164,18 @@ func Run(before, after *profile.Profile, opt Options) (*Result, error) {
 		return nil, err
 	}
 	d := &differ{opt: opt, before: newSide(before), after: newSide(after)}
+	if d.lacking = access.Support(before); d.lacking == nil {
+		d.lacking = access.Support(after)
+	}
 	d.matchLoops()
 	d.matchObjects()
+	d.repeat = max(opt.Repeat, 100*d.chance())
 	r := &Result{Version: Version, Objects: d.objects(), Loops: d.loops(), Worsened: []Worsened{}}
+	r.Repeat = Number(d.repeat)
 	d.totals(r)
 	r.Warnings = d.warnings(r)
 	r.Worsened = append(r.Worsened, d.worsened(r)...)
-	r.Failed = opt.Fail >= 0 && float64(r.RemoteDRAM.Low) > max(opt.Fail, opt.Repeat)
+	r.Failed = opt.Fail >= 0 && d.lacking == nil && float64(r.RemoteDRAM.Low) > max(opt.Fail, d.repeat)
 	r.Verdict = d.verdict(r)
 	return r, nil
 }
@@ -189,9 +197,11 @@ func refusal(before, after *profile.Profile) error {
 type differ struct {
 	opt           Options
 	before, after *side
-	loopPairs     []pair // of regions
-	objectPairs   []pair // of groups
-	partner       []int  // of a region after: the one before, -1 is none
+	loopPairs     []pair  // of regions
+	objectPairs   []pair  // of groups
+	partner       []int   // of a region after: the one before, -1 is none
+	lacking       error   // why a profile supports no verdict; nil where both do
+	repeat        float64 // points by which such runs differ when nothing changed
 }
 
 func (d *differ) matchLoops() {
@@ -220,6 +230,35 @@ func partners(pairs []pair, n int) []int {
 	return list
 }
 
+// chance is the part, in [0,1], of the DRAM accesses of full traces that the cache made
+// or spared in one run and not in the other: threads that did the same work missed
+// another number of times. It is of note where the data of a loop is about as large as
+// the LLC. Where pages are has no influence on it.
+func (d *differ) chance() float64 {
+	if d.before.p.Run.Period > 1 || d.after.p.Run.Period > 1 {
+		return 0 // in the interval of the samples
+	}
+	var other, all float64
+	for _, p := range d.loopPairs {
+		for rank, y := range d.after.work[p.after] {
+			x, ok := d.before.work[p.before][rank]
+			if !ok || ratio(float64(x.All.Total()), float64(y.All.Total())) < sameWork && !d.after.p.Regions[p.after].Dynamic {
+				continue
+			}
+			other += math.Abs(float64(x.DRAM.Total()) - float64(y.DRAM.Total()))
+			all += float64(max(x.DRAM.Total(), y.DRAM.Total()))
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return other / all
+}
+
+// sameWork is the ratio of two numbers of accesses from which on they are the same work:
+// what a runtime's waiting adds is less.
+const sameWork = 0.99
+
 // ratio is how alike two sizes are, in [0,1].
 func ratio(a, b float64) float64 {
 	if a == b {
@@ -236,18 +275,19 @@ func (d *differ) matchObjects() {
 		return items
 	}
 	d.objectPairs = match(list(d.before), list(d.after), func(i, j int) float64 {
-		return ratio(float64(d.before.groups[i].Bytes), float64(d.after.groups[j].Bytes)) + 2*d.usedAlike(i, j)
+		return ratio(float64(d.before.groups[i].Bytes), float64(d.after.groups[j].Bytes)) +
+			ratio(float64(d.before.objects[i].All.Total()), float64(d.after.objects[j].All.Total())) + 2*d.usedAlike(i, j)
 	})
 }
 
 // usedAlike is the part, in [0,1], of the accesses to group i before and j after that
-// the same loops make.
+// the same loops make, by the same operation.
 func (d *differ) usedAlike(i, j int) float64 {
 	sum := 0.0
 	for _, v := range d.after.uses[j] {
 		for _, u := range d.before.uses[i] {
-			if u.region == d.partner[v.region] && u.share > 0 && v.share > 0 {
-				sum += min(u.share, v.share)
+			if u.region == d.partner[v.region] {
+				sum += min(u.loads, v.loads) + min(u.stores, v.stores)
 			}
 		}
 	}
@@ -286,9 +326,10 @@ func (d *differ) share(before, after access.Flow) Share {
 	}
 	x.Points, x.Low, x.High = Number(x.Change()), Number(lo), Number(hi)
 	switch {
-	case lo > d.opt.Repeat:
+	case d.lacking != nil:
+	case lo > d.repeat:
 		x.Word = Worse
-	case hi < -d.opt.Repeat:
+	case hi < -d.repeat:
 		x.Word = Better
 	}
 	return x

@@ -30,17 +30,18 @@ type side struct {
 	users   [][]uint64      // by group: DRAM accesses of parallel code from each node
 	touches []map[touch]int // by group: pages by who touched them first
 	threads int
-	cycles  uint64   // of all loads with a latency
-	costs   []uint64 // by group, see latency.Costs; nil is not known
+	work    []map[int]access.Traffic // by region: of each rank
+	cycles  uint64                   // of all loads with a latency
+	costs   []uint64                 // by group, see latency.Costs; nil is not known
 }
 
 // cell is an object accessed by a loop.
 type cell struct{ group, region int }
 
-// use is the part, in [0,1], of an object's accesses that a loop makes.
+// use is the part, in [0,1], of an object's accesses that are a loop's loads and stores.
 type use struct {
-	region int
-	share  float64
+	region        int
+	loads, stores float64
 }
 
 // touch is how a page came to its node.
@@ -85,7 +86,8 @@ func (s *side) meet() {
 	s.cells, s.uses = map[cell]access.Flow{}, make([][]use, len(s.groups))
 	for i, k := range keys {
 		s.cells[k] = sums[i].DRAM
-		s.uses[k.group] = append(s.uses[k.group], use{k.region, access.Pct(sums[i].All.Total(), s.objects[k.group].All.Total()) / 100})
+		all := float64(max(1, s.objects[k.group].All.Total()))
+		s.uses[k.group] = append(s.uses[k.group], use{k.region, float64(sums[i].All.Total()-sums[i].Stores) / all, float64(sums[i].Stores) / all})
 	}
 }
 
@@ -127,11 +129,24 @@ func (s *side) used() {
 			s.users[g] = append(s.users[g], byNode[g*s.nodes+n].DRAM.Total())
 		}
 	}
+	s.worked()
+}
+
+// worked notes what each rank did in each region.
+func (s *side) worked() {
+	n := len(s.p.Threads)
 	ranks := map[int]bool{}
-	for i, t := range access.ByThread(s.p) {
-		if t.All.Total() > 0 {
-			ranks[s.p.Threads[i].Rank] = true
+	s.work = make([]map[int]access.Traffic, len(s.p.Regions))
+	for i, t := range access.By(s.p, len(s.p.Regions)*n, func(r *profile.Row) int { return int(r.Region)*n + int(r.Thread) }) {
+		if t.All.Total() == 0 {
+			continue
 		}
+		region, rank := i/n, s.p.Threads[i%n].Rank
+		if s.work[region] == nil {
+			s.work[region] = map[int]access.Traffic{}
+		}
+		t.Merge(s.work[region][rank]) // of the other CPUs of the rank
+		s.work[region][rank], ranks[rank] = t, true
 	}
 	s.threads = len(ranks)
 }

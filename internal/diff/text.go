@@ -26,8 +26,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 // verdict is one sentence.
 func (d *differ) verdict(r *Result) string {
 	x := &r.RemoteDRAM
-	if math.IsNaN(float64(x.Points)) {
-		return "No verdict: a profile has no DRAM accesses with a known home."
+	if d.lacking != nil {
+		return "No verdict: " + d.lacking.Error() + "."
 	}
 	s := fmt.Sprintf("%s of the DRAM accesses are remote, before %s: ", units.FormatPercent(float64(x.After)), units.FormatPercent(float64(x.Before)))
 	interval := ""
@@ -38,7 +38,7 @@ func (d *differ) verdict(r *Result) string {
 	case Worse, Better:
 		return s + fmt.Sprintf("%.1f points %s%s.", math.Abs(float64(x.Points)), x.Word, interval)
 	}
-	if x.Low < Number(-d.opt.Repeat) || x.High > Number(d.opt.Repeat) {
+	if x.Low < Number(-d.repeat) || x.High > Number(d.repeat) {
 		return s + fmt.Sprintf("%+.1f points%s, which may be chance.", x.Points, interval)
 	}
 	return s + fmt.Sprintf("%+.1f points%s, no more than equal runs differ by.", x.Points, interval)
@@ -133,7 +133,7 @@ func (t *textWriter) entries(title, what string, list []Entry) {
 		}
 		rows++
 		c := &e.Contribution
-		tab.AppendRow(table.Row{short(e.Name, 36), number(e.DRAM.Before, 1, ""), number(e.DRAM.After, 1, ""), number(e.Remote.Before, 1, ""),
+		tab.AppendRow(table.Row{short(e.Name, 32), number(e.DRAM.Before, 1, ""), number(e.DRAM.After, 1, ""), number(e.Remote.Before, 1, ""),
 			number(e.Remote.After, 1, ""), number(c.Before, 1, ""), number(c.After, 1, ""), change(float64(c.Points), 1), e.mark()})
 	}
 	if rows == 0 {

@@ -37,6 +37,9 @@ func (d *differ) warnings(r *Result) []string {
 			list = append(list, "the profile "+x.name+": "+w)
 		}
 	}
+	if d.repeat > d.opt.Repeat {
+		list = append(list, fmt.Sprintf("threads that did the same work missed the cache another number of times, %.1f %% of the DRAM accesses: changes of fewer points may be chance; a problem whose data is larger than the LLC repeats better", d.repeat))
+	}
 	return append(list, d.matching(r)...)
 }
 

@@ -181,7 +181,7 @@ func (d *differ) loopsOf(e *Entry) (why []string) {
 		if was := d.partner[u.region]; was >= 0 && e.before >= 0 {
 			points -= d.before.points(d.before.cells[cell{e.before, was}])
 		}
-		if points > max(d.opt.Repeat, float64(e.Contribution.Points)/4) {
+		if points > max(d.repeat, float64(e.Contribution.Points)/4) {
 			list = append(list, grown{u.region, points})
 		}
 	}
@@ -198,12 +198,12 @@ func (d *differ) loopsOf(e *Entry) (why []string) {
 
 // loopChanges says what is different about a region of after, besides its accesses.
 func (d *differ) loopChanges(region int) (list []string) {
-	if d.partner[region] < 0 {
+	if was := d.partner[region]; was < 0 || d.before.loops[was].All.Total() == 0 {
 		return []string{"a new " + kindName(d.after.p.Regions[region].Kind)}
 	}
 	x, y := &d.before.p.Regions[d.partner[region]], &d.after.p.Regions[region]
-	if x.Schedule != y.Schedule || x.Dynamic != y.Dynamic {
-		list = append(list, fmt.Sprintf("schedule %s; before %s", schedule(y), schedule(x)))
+	if was, is := schedule(x), schedule(y); was != is && was != "" && is != "" {
+		list = append(list, fmt.Sprintf("schedule %s; before %s", is, was))
 	}
 	if a, b := float64(x.Entries), float64(y.Entries); a > 0 && b > 0 && ratio(a, b) < 1-d.opt.Moved {
 		list = append(list, fmt.Sprintf("entered %.0f times; before %.0f", b, a))
@@ -225,7 +225,7 @@ func schedule(r *profile.Region) string {
 	case r.Dynamic:
 		return "dynamic"
 	}
-	return "not known"
+	return "" // not known
 }
 
 func (d *differ) whyLoop(e *Entry) []string {
