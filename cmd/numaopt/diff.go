@@ -130,7 +130,7 @@ func writeDiff(std *stdio, opt diffOptions, r *diff.Result) error {
 // afterDiff is the command that comes next.
 func afterDiff(opt diffOptions, r *diff.Result) string {
 	base := strings.TrimSuffix(opt.after, filepath.Ext(opt.after))
-	if len(r.Worsened) > 0 || r.RemoteDRAM.Word == diff.Worse {
+	if r.RemoteDRAM.Word == diff.Worse || r.RemoteDRAM.Word == diff.Same && len(r.Worsened) > 0 {
 		return fmt.Sprintf("numaopt plan %s -o %s", quote([]string{opt.after}), quote([]string{base + ".plan.yaml"}))
 	}
 	return fmt.Sprintf("numaopt check %s --write-baseline %s", quote([]string{opt.after}), quote([]string{base + ".base.json"}))

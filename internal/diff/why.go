@@ -228,9 +228,26 @@ func schedule(r *profile.Region) string {
 	return "" // not known
 }
 
-func (d *differ) whyLoop(e *Entry) []string {
-	if why := d.loopChanges(e.after); len(why) > 0 {
-		return []string{strings.Join(why, ", ")}
+func (d *differ) whyLoop(e *Entry) (why []string) {
+	if changes := d.loopChanges(e.after); len(changes) > 0 {
+		why = append(why, strings.Join(changes, ", "))
 	}
-	return []string{busier(e)}
+	for _, p := range d.objectPairs {
+		points := d.after.points(d.after.cells[cell{p.after, e.after}])
+		if e.before >= 0 {
+			points -= d.before.points(d.before.cells[cell{p.before, e.before}])
+		}
+		if points < max(d.repeat, float64(e.Contribution.Points)/4) {
+			continue
+		}
+		said := fmt.Sprintf("%+.1f points on %s", points, d.after.groups[p.after].Name)
+		if a, b := d.before.homes[p.before], d.after.homes[p.after]; moved(a, b) > d.opt.Moved {
+			said += ", whose pages are " + spread("on", b) + "; before " + spread("on", a)
+		}
+		why = append(why, said)
+	}
+	if len(why) == 0 {
+		why = []string{busier(e)}
+	}
+	return why
 }
