@@ -70,7 +70,7 @@ func (s *side) group(page int) int { return s.groupOf[s.p.Pages[page].Object] }
 // meet sums up which loop accesses which object.
 func (s *side) meet() {
 	index, keys := map[cell]int{}, []cell{}
-	of := make([]int, len(s.p.Rows))
+	of := make([]int32, len(s.p.Rows))
 	for i := range s.p.Rows {
 		r := &s.p.Rows[i]
 		k := cell{s.group(int(r.Page)), int(r.Region)}
@@ -79,10 +79,10 @@ func (s *side) meet() {
 			at = len(keys)
 			index[k], keys = at, append(keys, k)
 		}
-		of[i] = at
+		of[i] = int32(at)
 	}
 	next := 0
-	sums := access.By(s.p, len(keys), func(*profile.Row) int { next++; return of[next-1] })
+	sums := access.By(s.p, len(keys), func(*profile.Row) int { next++; return int(of[next-1]) })
 	s.cells, s.uses = map[cell]access.Flow{}, make([][]use, len(s.groups))
 	for i, k := range keys {
 		s.cells[k] = sums[i].DRAM

@@ -86,7 +86,7 @@ func (d *differ) matching(r *Result) (list []string) {
 		var doubtful []string
 		var paired Number
 		for _, e := range x.entries {
-			if e.Doubtful {
+			if e.Doubtful && max(e.DRAM.Before, e.DRAM.After) >= tiny {
 				doubtful = append(doubtful, e.Name)
 			}
 			if !e.New && !e.Gone {
@@ -95,7 +95,7 @@ func (d *differ) matching(r *Result) (list []string) {
 		}
 		if len(doubtful) > 0 {
 			slices.Sort(doubtful)
-			list = append(list, fmt.Sprintf("which %s of before these are is in doubt, as their functions were edited: %s", x.what, strings.Join(slices.Compact(doubtful), ", ")))
+			list = append(list, fmt.Sprintf("which %s of before these are is in doubt, as their functions were edited or compiled otherwise: %s", x.what, strings.Join(slices.Compact(doubtful), ", ")))
 		}
 		if len(x.entries) > 0 && paired < 50 {
 			list = append(list, fmt.Sprintf("%s with %s of the DRAM accesses are new: are the profiles of one program?", x.what, units.FormatPercent(100-float64(paired))))
