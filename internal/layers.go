@@ -25,4 +25,5 @@ var Rows = [][]string{
 	{"planner", "check", "doctor", "diff"},
 	{"advice"},
 	{"report"},
+	{"html", "figure"},
 }

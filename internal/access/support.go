@@ -70,7 +70,8 @@ func Support(p *profile.Profile) error {
 // EffectivePeriod is the accesses for which a DRAM sample stands, as far as chance goes;
 // 1 for a full trace.
 func EffectivePeriod(p *profile.Profile) float64 {
-	if r := p.Run.Recording; r != nil && r.EvenPeriod > 0 && p.Run.Period > 1 {
+	sampled := p.Run.Period > 1 || p.Run.Source == "faults" // of those, looks at who uses a page are few
+	if r := p.Run.Recording; r != nil && r.EvenPeriod > 0 && sampled {
 		return r.EvenPeriod
 	}
 	return float64(max(1, p.Run.Period))
@@ -83,10 +84,10 @@ func RemoteInterval(p *profile.Profile, f Flow) (lo, hi float64) {
 	if f.Known() == 0 {
 		return math.NaN(), math.NaN()
 	}
-	if p.Run.Period <= 1 {
+	period := EffectivePeriod(p)
+	if period == 1 {
 		return f.RemotePct(), f.RemotePct()
 	}
-	period := EffectivePeriod(p)
 	lo, hi = stat.Wilson(float64(f.Remote)/period, float64(f.Known())/period)
 	return 100 * lo, 100 * hi
 }

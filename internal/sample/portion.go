@@ -17,6 +17,9 @@ type portion struct {
 
 	accesses, moved, disagree uint64
 
+	again int   // pages that had faults after their first
+	looks looks // what the faults of its pages are counted otherwise than the workers did
+
 	votes []uint32 // of a page, two for each node: see home
 }
 
@@ -28,13 +31,17 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 		taken atomic.Int32
 		parts [shards][]cell
 	)
+	for _, w := range workers {
+		w.cells.settle()
+	}
 	for range workers {
 		wait.Go(func() {
+			var by sorter
 			for i := int(taken.Add(1)) - 1; i < shards; i = int(taken.Add(1)) - 1 {
 				for _, w := range workers {
 					w.cells.flush(i)
 				}
-				parts[i] = t.r.cells.shards[i].all(uint32(t.PID), settled)
+				parts[i] = t.r.cells[i].all(uint32(t.PID), settled, &by)
 				out[i] = t.portion(parts[i], faults)
 			}
 		})
@@ -46,6 +53,8 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 		t.accesses += o.accesses
 		t.r.stats.Moved += o.moved
 		t.r.stats.Disagree += o.disagree
+		t.again += o.again
+		t.looks.addAll(o.looks)
 	}
 	t.pages = joined(out)
 	return out
@@ -53,7 +62,7 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 
 // portion makes pages of cells, with their homes.
 func (t *Table) portion(cells []cell, faults map[pageKey][]fault) *portion {
-	o := &portion{t: t, threads: map[threadCPU]bool{}, votes: make([]uint32, 2*len(t.r.opt.Machine.Nodes))}
+	o := &portion{t: t, looks: looks{}, threads: map[threadCPU]bool{}, votes: make([]uint32, 2*len(t.r.opt.Machine.Nodes))}
 	var latest [256]threadCPU
 	for len(cells) > 0 {
 		first, n := &cells[0], 0
@@ -97,12 +106,13 @@ func joined(portions []*portion) []page {
 	for _, o := range portions {
 		all = append(all, o.pages...)
 	}
-	refs := make([]ref, len(all))
+	var by sorter
+	refs := by.of(len(all))
 	for i := range all {
-		refs[i] = ref{all[i].number, uint32(all[i].object), uint32(i)}
+		refs[i] = ref{number: all[i].number, object: uint32(all[i].object), at: uint32(i)}
 	}
 	out := make([]page, len(all))
-	for i, r := range inOrder(refs) {
+	for i, r := range by.inOrder(refs) {
 		out[i] = all[r.at]
 	}
 	return out

@@ -15,10 +15,11 @@ type worker struct {
 	cells     *batches
 	latencies latencies
 	lines     lines
-	faults    map[frameKey]fault
+	faults    []fault
 	processes map[uint32]*process
 	finders   int // that processes have
 	codes     []codeEntry
+	sources   [1 << sourceBits]source
 	stats     Stats
 
 	*process // of the latest sample; nil before the first
@@ -35,6 +36,7 @@ type process struct {
 	used  uint64 // samples
 	space *space
 	piece int
+	looks looks   // of its page faults
 	heap  *finder // nil without a log, or where others have taken it
 
 	parts    *parts // nil until they are asked for
@@ -57,16 +59,10 @@ type pageKey struct {
 	number uint64
 }
 
-// frameKey is a page in one place of physical memory; frame is 0 where that is not
-// known.
-type frameKey struct {
-	page  pageKey
-	frame uint64
-}
-
-// fault is the earliest page fault of a page in a frame: its first touch, or the one at
-// which the kernel had just moved it there.
+// fault is a page fault: the first touch of a page, or one of those that follow under
+// NUMA balancing, some of which moved it to their node.
 type fault struct {
+	page     pageKey
 	time, pc uint64
 	tid, cpu uint32
 	region   arena.Region
@@ -81,11 +77,23 @@ type codeEntry struct {
 	region arena.Region
 }
 
+// source remembers what a sample says of where it was served: there are few different
+// ones, in an order that no processor can foresee.
+type source struct {
+	of     perfdata.DataSrc
+	known  bool
+	level  profile.Level
+	remote bool
+	served profile.Served
+}
+
+const sourceBits = 6
+
 // codeEntries is how many instructions are remembered; a power of two.
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, cells: &batches{to: r.cells}, processes: map[uint32]*process{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
+	return &worker{r: r, cells: &batches{to: r.cells}, processes: map[uint32]*process{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -113,6 +121,9 @@ func (w *worker) add(s *perfdata.Sample) error {
 	case node == topo.Unknown || s.TID == 0:
 		st.NoThread++
 		return nil
+	case e.fault && s.Mode == modeUser && s.Addr/units.PageSize == s.IP/units.PageSize:
+		st.Fetches++
+		return nil
 	}
 	if w.process == nil || s.PID != w.pid {
 		w.enter(s.PID)
@@ -137,7 +148,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 func (w *worker) enter(pid uint32) {
 	p := w.processes[pid]
 	if p == nil {
-		p = &process{pid: pid, space: w.r.spaces[pid]}
+		p = &process{pid: pid, space: w.r.spaces[pid], looks: looks{}}
 		w.processes[pid] = p
 	}
 	w.process, w.life = p, nil
@@ -156,10 +167,10 @@ func (w *worker) enter(pid uint32) {
 
 // count puts the sample in its cell.
 func (w *worker) count(s *perfdata.Sample, e *role) {
-	level, remote := Level(s.Source)
-	said := e.sources && level == profile.DRAM
-	if e.fault || !e.sources {
-		level, remote = profile.DRAM, false // all that is known is that the page was touched
+	src := w.source(s.Source)
+	said := e.sources && src.level == profile.DRAM
+	if e.fault || !e.sources { // all that is known is that the page was touched
+		src = source{level: profile.DRAM, served: served(s.Source, false)}
 	}
 	op := profile.Load
 	if s.Source.Op()&perfdata.OpStore != 0 || s.Source.Op()&perfdata.OpLoad == 0 && e.store {
@@ -175,25 +186,31 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 		home = w.r.homeOf(s.Phys)
 	}
 	number := s.Addr / units.PageSize
-	c := w.cells.put(number)
-	*c = cell{number: number, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
-		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
+	var c cell // field by field: a literal would be made elsewhere, and copied
+	c.number, c.pid, c.tid, c.object, c.region = number, s.PID, s.TID, object, w.region(s)
+	c.how = newHow(s.CPU, src.level, op, src.remote, said, e.fault, home)
+	c.samples, c.count, c.first = 1, n, s.Time
 	if e.fault {
-		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
+		w.looks.add(s.Time, 1, w.r.far(s.CPU, home))
+		w.faults = append(w.faults, fault{pageKey{c.pid, c.object, c.number}, s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
+		w.cells.add(&c)
 		return
 	}
-	served := served(s.Source, remote)
 	if op == profile.Load {
 		c.latency = s.Latency * n
-		w.latency(c, s, served, remote)
+		w.latency(&c, s, src.served, src.remote)
 	}
-	w.line(c, s, op, served)
+	w.line(&c, s, op, src.served)
+	w.cells.add(&c)
 }
 
-func (w *worker) fault(key frameKey, f fault) {
-	if have, ok := w.faults[key]; !ok || f.time < have.time {
-		w.faults[key] = f
+func (w *worker) source(d perfdata.DataSrc) source {
+	s := &w.sources[d*0x9e3779b97f4a7c15>>(64-sourceBits)]
+	if s.of != d || !s.known {
+		level, remote := Level(d)
+		*s = source{d, true, level, remote, served(d, remote)}
 	}
+	return *s
 }
 
 // region is the code that the sample was made in: the loop that its thread was in,
