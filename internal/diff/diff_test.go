@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"numaopt/internal/access"
 	"numaopt/internal/golden"
 	"numaopt/internal/ident"
@@ -64,6 +66,7 @@ func TestRun(t *testing.T) {
 		{"too few samples to tell", sampled(grid("0 1"), 10), sampled(grid("0 1", "w global: 0 0 300"), 10), "same; w new"},
 		{"samples enough", sampled(grid("0 1"), 10), sampled(grid("0 0"), 10), "worse; u worse"},
 		{"one is sampled", grid("0 1"), sampled(grid("0 0"), 10), "worse; u worse"},
+		{"one is sampled, too few to tell", grid("0 1"), sampled(grid("0 1", "w global: 0 0 300"), 10), "same; w new"},
 		{"unsupported", grid("0 1"), sampled(grid("0 0"), 100), "same"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,6 +78,41 @@ func TestRun(t *testing.T) {
 				t.Errorf("worsened: %+v", r.Worsened)
 			}
 		})
+	}
+}
+
+// TestWhy: the reasons are what changed, and nothing else.
+func TestWhy(t *testing.T) {
+	inMain := grid("0 1")
+	for i := range inMain.Pages {
+		inMain.Pages[i].Place = profiletest.Main
+	}
+	const homes, bySerial = "its pages are on node 0; before on both nodes alike", "by the main thread, outside any loop"
+	for _, c := range []struct {
+		name          string
+		before, after *profile.Profile
+		want          []string
+	}{
+		{"pages alone", grid("0 1"), grid("0 0"), []string{homes, "+40.9 points in work.c:20 (work)"}},
+		{"another loop touches first", profiletest.Draw(2, 1, "u global: 0 9000 | 1 0 9000"), profiletest.Draw(2, 1, "u global: 0 0 0/9000 0 | 0 0 0/0 9000"), []string{
+			"first touched at work.c:31 (back) by the threads of a team; before at work.c:21 (work) by the threads of a team", homes, "+50.0 points in work.c:30 (back), a new loop"}},
+		{"serially in the same function", inMain, profiletest.Draw(2, 1, "u global: 0!10 9000 | 0!10 0 9000", "v heap: 0 2000 | 1 0 2000"), []string{
+			"first touched at init.c:5 (main) " + bySerial + "; before at init.c:5 (main) by the threads of a team", homes, "+40.9 points in work.c:20 (work)"}},
+		{"serial stores are not use", profiletest.Draw(2, 1, "u global: 0!9000 9000 | 1!9 0 9000"), profiletest.Draw(2, 1, "u global: 0!9 9000 | 0!9 0 9000"), []string{
+			homes, "+50.0 points in work.c:20 (work)"}},
+		{"used from elsewhere", profiletest.Draw(2, 1, "u global: 0 9000 | 0 9000"), profiletest.Draw(2, 1, "u global: 0 9000 | 0 0 9000"), []string{
+			"parallel code uses it from both nodes alike; before from node 0", "+50.0 points in work.c:20 (work)"}},
+		{"larger", profiletest.Draw(2, 1, "u global: 0 9000 1000"), profiletest.Draw(2, 1, "u global: 0 9000 2000 | 0 0"), []string{
+			"its size is 8 KiB; before 4 KiB", "+8.2 points in work.c:20 (work)"}},
+	} {
+		r := run(t, c.before, c.after)
+		if len(r.Worsened) != 1 {
+			t.Errorf("%s: %+v", c.name, r.Worsened)
+			continue
+		}
+		if d := cmp.Diff(c.want, r.Worsened[0].Why); d != "" {
+			t.Errorf("%s:\n%s", c.name, d)
+		}
 	}
 }
 
@@ -232,16 +270,18 @@ func TestBuilds(t *testing.T) {
 	two := func(more ...string) *profile.Profile {
 		return profiletest.Draw(2, 1, append(more, "a heap: 0 9000 | 1 0 9000", "b heap: 0 0 0/800 0 | 1 0 0/0 800")...)
 	}
+	loops := profiletest.Draw(2, 1, "a heap: 0 800 | 1 0 800", "b heap: 0 0 0/800 0 | 1 0 0/0 800")
 	for _, c := range []struct {
-		name  string
-		after *profile.Profile
-		want  string
+		name          string
+		before, after *profile.Profile
+		want          string
 	}{
-		{"used otherwise", shifted(two("c heap: 0 300"), 3), "same; c moved new"},
-		{"alike", shifted(two("c heap: 0 9000 | 1 0 9000"), 3), "same; c moved ?; a moved new"},
-		{"the same build", profiletest.Draw(2, 1, "a heap: 0 0 0/800 0 | 1 0 0/0 800", "b heap: 0 9000 | 1 0 9000", "c heap: 0 300"), "same; c new"},
+		{"used otherwise", two(), shifted(two("c heap: 0 300"), 3), "same; c moved new"},
+		{"only loops differ", loops, shifted(profiletest.Draw(2, 1, "c heap: 0 0 0/800 0 | 1 0 0/0 800", "a heap: 0 800 | 1 0 800", "b heap: 0 0 0/800 0 | 1 0 0/0 800"), 3), "same; c moved new"},
+		{"alike", two(), shifted(two("c heap: 0 9000 | 1 0 9000"), 3), "same; c moved ?; a moved new"},
+		{"the same build", two(), profiletest.Draw(2, 1, "a heap: 0 0 0/800 0 | 1 0 0/0 800", "b heap: 0 9000 | 1 0 9000", "c heap: 0 300"), "same; c new"},
 	} {
-		if got := said(run(t, two(), c.after)); got != c.want {
+		if got := said(run(t, c.before, c.after)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

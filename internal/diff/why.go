@@ -156,6 +156,9 @@ func spread(preposition string, byNode []uint64) string {
 	case float64(most) > 0.995*float64(all):
 		return fmt.Sprintf("%s node %d", preposition, order[0])
 	case float64(least) > 0.8*float64(most): // a fifth is as even as it gets with ends and halos
+		if len(byNode) == 2 {
+			return preposition + " both nodes alike"
+		}
 		return fmt.Sprintf("%s all %d nodes alike", preposition, len(byNode))
 	}
 	var parts []string
