@@ -65,7 +65,8 @@ func (f *Flow) add(home, node topo.NodeID, count uint64) {
 	}
 }
 
-func (f *Flow) merge(g Flow) {
+// Merge adds g to f.
+func (f *Flow) Merge(g Flow) {
 	f.Local += g.Local
 	f.Remote += g.Remote
 	f.Unknown += g.Unknown
@@ -79,8 +80,8 @@ type Traffic struct {
 
 // Merge adds u to t.
 func (t *Traffic) Merge(u Traffic) {
-	t.All.merge(u.All)
-	t.DRAM.merge(u.DRAM)
+	t.All.Merge(u.All)
+	t.DRAM.Merge(u.DRAM)
 	t.Stores += u.Stores
 }
 

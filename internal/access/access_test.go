@@ -158,7 +158,7 @@ func TestOnlyWorksharing(t *testing.T) {
 	}
 }
 
-// TestOnlySampled: latencies are of the regions asked for; a cache line is there with all
+// TestOnlySampled: latencies, uses of code and intervals are of the regions asked for; a cache line is there with all
 // its parties.
 func TestOnlySampled(t *testing.T) {
 	p := profiletest.Draw(2, 1, "u heap: 0!1 9 9")
@@ -167,9 +167,13 @@ func TestOnlySampled(t *testing.T) {
 		{Offset: 0, Region: profiletest.Work}, {Offset: 0, Region: profiletest.Back, Node: 1},
 		{Offset: 64, Region: profiletest.Back},
 	}
+	p = profiletest.WithCode(p)
 	q, err := Only(p, []string{"work"})
-	if err != nil || len(q.Latencies) != 1 || q.Latencies[0].Region != profiletest.Work {
-		t.Errorf("%v, %+v", err, q.Latencies)
+	if err != nil || len(q.CodeUses) != 1 || q.CodeUses[0].Total() != 18 || len(q.Intervals) != 2 {
+		t.Fatalf("%v, %+v, %+v", err, q.CodeUses, q.Intervals)
+	}
+	if len(q.Latencies) != 1 || q.Latencies[0].Region != profiletest.Work {
+		t.Errorf("%+v", q.Latencies)
 	}
 	if d := cmp.Diff(p.Lines[:2], q.Lines); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -331,5 +335,55 @@ func TestSampledLives(t *testing.T) {
 	p.Run.Source = "faults"
 	if d := cmp.Diff([]int{1, 1, 1, 3, 4}, Lives(p)); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestSelect: a part of a profile by loop, object and thread.
+func TestSelect(t *testing.T) {
+	p := profiletest.WithCode(profiletest.Draw(2, 1, "u in a.f90 heap: 0!1 9 4 | 1 0 7/5 0", "v heap: 0 2 3"))
+	p.Objects[0].Symbol, p.Objects[0].File = "M::U", "a.f90"
+	p.Latencies = []profile.Latency{{Object: 0, Region: profiletest.Work}, {Object: 1, Region: profiletest.Work}}
+	p.Lines = []profile.LineUse{{Object: 0, Region: profiletest.Work}, {Object: 1, Region: profiletest.Back}}
+	variable := func(o int) string { return []string{"", "w"}[o] }
+	for _, c := range []struct {
+		name             string
+		s                Selection
+		total            uint64
+		pages, latencies int
+		intervals        bool
+		err              string
+	}{
+		{"object", Selection{Objects: []string{"u"}}, 26, 2, 1, false, ""},
+		{"object in Fortran", Selection{Objects: []string{"m::u"}}, 26, 2, 1, false, ""},
+		{"variable", Selection{Objects: []string{"w"}, Variable: variable}, 5, 1, 1, false, ""},
+		{"thread", Selection{Threads: []int{1}}, 14, 3, 0, true, ""},
+		{"both", Selection{Threads: []int{1}, Objects: []string{"v"}}, 3, 1, 0, false, ""},
+		{"loop and object", Selection{Loops: []string{"back"}, Objects: []string{"u"}}, 5, 1, 0, false, ""},
+		{"two objects", Selection{Objects: []string{"u", "v"}}, 31, 3, 2, false, ""},
+		{"no such object", Selection{Objects: []string{"x"}}, 0, 0, 0, false, "u in a.f90, v"},
+		{"no such thread", Selection{Threads: []int{2}}, 0, 0, 0, false, "0-1"},
+		{"no such loop", Selection{Loops: []string{"x"}, Threads: []int{0}}, 0, 0, 0, false, "work.c:20 (work)"},
+	} {
+		q, err := Select(p, c.s)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, want an error that lists %q", c.name, err, c.err)
+			}
+			continue
+		}
+		if err != nil || q.Check() != nil {
+			t.Errorf("%s: %v, %v", c.name, err, q.Check())
+			continue
+		}
+		if got := Total(q).All.Total(); got != c.total || len(q.Pages) != c.pages || len(q.Latencies) != c.latencies || len(q.Intervals) > 0 != c.intervals {
+			t.Errorf("%s: %d accesses to %d pages, %d latencies, %d intervals", c.name, got, len(q.Pages), len(q.Latencies), len(q.Intervals))
+		}
+		var code uint64
+		for _, u := range q.CodeUses {
+			code += u.Total()
+		}
+		if len(c.s.Threads) > 0 && code != 0 || len(c.s.Threads) == 0 && code != c.total {
+			t.Errorf("%s: code of %d accesses", c.name, code)
+		}
 	}
 }

@@ -159,6 +159,19 @@ func firstDifference(p *profile.Profile, groups []Group, list []int) int {
 	}
 }
 
+// RegionName is the name of region i as it is passed to Only; "serial" where nothing
+// is known of the code.
+func RegionName(p *profile.Profile, i int) string {
+	switch r := &p.Regions[i]; {
+	case r.Name != "":
+		return r.Name
+	case r.Kind == profile.Serial:
+		return string(profile.Serial)
+	default:
+		return CodeName(p, r.Code)
+	}
+}
+
 // CodeName is how a reader finds c: "file.c:42 (f)" in code that is compiled
 // with debug information, past what is inlined from a language's library; "memset
 // in libc.so.6" in the system's libraries and where only the symbol is known;
@@ -168,7 +181,7 @@ func CodeName(p *profile.Profile, c ident.Code) string {
 	if c.Module >= 0 {
 		module = p.Modules[c.Module].Path
 	}
-	if l, ok := ownLocation(c); ok && !systemModule(module) {
+	if l, ok := Location(p, c); ok {
 		switch {
 		case l.File != "" && l.Line > 0 && l.Function != "":
 			return fmt.Sprintf("%s:%d (%s)", path.Base(l.File), l.Line, withoutArguments(l.Function))
@@ -193,8 +206,12 @@ func CodeName(p *profile.Profile, c ident.Code) string {
 	return "?"
 }
 
-// ownLocation is the innermost location of c that is not of a language's library.
-func ownLocation(c ident.Code) (ident.Location, bool) {
+// Location is the innermost location of c that is not of a language's library; false
+// where there is no debug information, or the code is one of the system's libraries.
+func Location(p *profile.Profile, c ident.Code) (ident.Location, bool) {
+	if c.Module >= 0 && systemModule(p.Modules[c.Module].Path) {
+		return ident.Location{}, false
+	}
 	for _, l := range c.Inlined {
 		if !l.System() {
 			return l, true

@@ -14,8 +14,8 @@ import (
 
 // Source is the line at which a reader finds c, as CodeName names it; false where no
 // file and line is known.
-func Source(c ident.Code) (ident.Location, bool) {
-	l, ok := ownLocation(c)
+func Source(p *profile.Profile, c ident.Code) (ident.Location, bool) {
+	l, ok := Location(p, c)
 	return l, ok && l.File != "" && l.Line > 0
 }
 
@@ -40,7 +40,7 @@ func StableNames(p *profile.Profile, groups []Group) []string {
 
 func stableGroup(p *profile.Profile, g *Group) string {
 	if stack := namingStack(p, g); len(stack) > 0 {
-		if s, ok := stableCode(stack[0]); ok {
+		if s, ok := stableCode(p, stack[0]); ok {
 			before, _, _ := strings.Cut(p.Objects[g.Objects[0]].Name, CodeName(p, stack[0])) // "small objects of "
 			return before + s
 		}
@@ -59,7 +59,7 @@ func namingStack(p *profile.Profile, g *Group) []ident.Code {
 	for i, f := range frames {
 		// As in "small objects of grid.c:42 (init) #2": the number is of the whole program,
 		// and another allocation anywhere changes it.
-		if _, ok := stableCode(f); ok && strings.Contains(o.Name, CodeName(p, f)) {
+		if _, ok := stableCode(p, f); ok && strings.Contains(o.Name, CodeName(p, f)) {
 			return frames[i:]
 		}
 	}
@@ -78,7 +78,7 @@ func tellStableApart(p *profile.Profile, groups []Group, names []string, same []
 	taken := make(map[string]int)
 	for _, i := range same {
 		for k, caller := range namingStack(p, &groups[i]) {
-			if s, ok := stableCode(caller); ok && k > 0 {
+			if s, ok := stableCode(p, caller); ok && k > 0 {
 				names[i] += " from " + s
 			}
 		}
@@ -96,7 +96,7 @@ func StableRegion(p *profile.Profile, r *profile.Region) string {
 	if r.Worksharing() {
 		code = r.Site
 	}
-	if s, ok := stableCode(code); ok && r.Kind == profile.Loop {
+	if s, ok := stableCode(p, code); ok && r.Kind == profile.Loop {
 		return s
 	}
 	if r.Name == "" {
@@ -106,8 +106,8 @@ func StableRegion(p *profile.Profile, r *profile.Region) string {
 }
 
 // stableCode names c by its line from the first one of its function on.
-func stableCode(c ident.Code) (string, bool) {
-	l, ok := Source(c)
+func stableCode(p *profile.Profile, c ident.Code) (string, bool) {
+	l, ok := Source(p, c)
 	if !ok || l.Function == "" || l.FunctionLine <= 0 || l.Line < l.FunctionLine {
 		return "", false
 	}

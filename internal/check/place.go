@@ -56,7 +56,7 @@ func (s *summer) findTouches() {
 func (s *summer) touch(page *profile.Page) Place {
 	at := Place{Object: oneLine(s.groups[s.groupOf[page.Object]].Name), Serial: page.Serial}
 	if page.Place >= 0 {
-		if l, ok := access.Source(s.p.Places[page.Place]); ok {
+		if l, ok := access.Source(s.p, s.p.Places[page.Place]); ok {
 			at.File, at.Line, at.Function = l.File, l.Line, l.Function
 			return at
 		}
@@ -67,7 +67,7 @@ func (s *summer) touch(page *profile.Page) Place {
 		return at
 	}
 	for _, f := range s.p.Sites[o.Site].Frames {
-		if l, ok := access.Source(f); ok {
+		if l, ok := access.Source(s.p, f); ok {
 			at.File, at.Line, at.Function = l.File, l.Line, l.Function
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
@@ -17,7 +18,7 @@ const maxIndex = 1 << 50
 // numbers agree, and the counts can be added up.
 func (p *Profile) Check() error {
 	for _, check := range []func(*Profile) error{
-		checkRun, checkCode, checkObjects, checkRegions, checkThreads, checkPages, checkRows, checkLatencies, checkLines,
+		checkRun, checkCode, checkObjects, checkRegions, checkThreads, checkPages, checkRows, checkLatencies, checkLines, checkCodeUses, checkIntervals,
 	} {
 		if err := check(p); err != nil {
 			return err
@@ -53,9 +54,14 @@ func checkCode(p *Profile) error {
 			}
 		}
 	}
-	for i, c := range p.Places {
-		if err := within("place", i, c.Module, -1, len(p.Modules), "module"); err != nil {
-			return err
+	for _, list := range []struct {
+		what string
+		code []ident.Code
+	}{{"place", p.Places}, {"code", p.Codes}} {
+		for i, c := range list.code {
+			if err := within(list.what, i, c.Module, -1, len(p.Modules), "module"); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -239,6 +245,80 @@ func checkLines(p *Profile) error {
 		}
 	}
 	return nil
+}
+
+func checkCodeUses(p *Profile) error {
+	var sum, latency uint64
+	for i := range p.CodeUses {
+		u := &p.CodeUses[i]
+		for _, x := range []struct {
+			i, n int
+			of   string
+		}{
+			{int(u.Code), len(p.Codes), "code"},
+			{int(u.Object), len(p.Objects), "object"},
+			{int(u.Region), len(p.Regions), "region"},
+			{int(u.Op), int(Store) + 1, "operation"},
+		} {
+			if err := within("use of code", i, x.i, 0, x.n, x.of); err != nil {
+				return err
+			}
+		}
+		for _, n := range []uint64{u.Local, u.Remote, u.Unknown} {
+			if n > math.MaxInt64-sum {
+				return fmt.Errorf("use of code %d: the counts up to here add up to more than %d", i, int64(math.MaxInt64))
+			}
+			sum += n
+		}
+		if u.Loads > u.Total() || u.Latency > math.MaxInt64-latency {
+			return fmt.Errorf("use of code %d: %d loads of %d accesses, %d cycles", i, u.Loads, u.Total(), u.Latency)
+		}
+		latency += u.Latency
+		if i > 0 && compareCodeUses(&p.CodeUses[i-1], u) >= 0 {
+			return fmt.Errorf("use of code %d: twice, or not in the order of code, object, region and operation", i)
+		}
+	}
+	return nil
+}
+
+func compareCodeUses(a, b *CodeUse) int {
+	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Op, b.Op))
+}
+
+func checkIntervals(p *Profile) error {
+	if len(p.Intervals) > 0 && (p.Run.IntervalWidth == 0 || p.Run.IntervalWidth > math.MaxInt64/MostIntervals) {
+		return fmt.Errorf("run: parts of length %d", p.Run.IntervalWidth)
+	}
+	var count, work uint64
+	for i := range p.Intervals {
+		v := &p.Intervals[i]
+		for _, x := range []struct {
+			i, least, n int
+			of          string
+		}{
+			{int(v.At), 0, MostIntervals, "part"},
+			{int(v.Thread), 0, len(p.Threads), "thread"},
+			{int(v.Region), 0, len(p.Regions), "region"},
+			{int(v.Home), int(topo.Unknown), len(p.Run.Topology.Nodes), "home"},
+		} {
+			if err := within("interval", i, x.i, x.least, x.n, x.of); err != nil {
+				return err
+			}
+		}
+		if v.Count > math.MaxInt64-count || v.Work > math.MaxInt64-work {
+			return fmt.Errorf("interval %d: the counts up to here add up to more than %d", i, int64(math.MaxInt64))
+		}
+		count += v.Count
+		work += v.Work
+		if i > 0 && compareIntervals(&p.Intervals[i-1], v) >= 0 {
+			return fmt.Errorf("interval %d: twice, or not in the order of thread, part, region and home", i)
+		}
+	}
+	return nil
+}
+
+func compareIntervals(a, b *Interval) int {
+	return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.At, b.At), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Home, b.Home))
 }
 
 // Pages returns the number of base pages that the object's Bytes reach into,

@@ -16,7 +16,8 @@ import (
 //	c                columns: zstd of the columns below, in any number of frames
 //	32               SHA-256 of everything before it
 //
-// Columns are, for each of the tables Pages, Rows, Latencies and Lines, a count of its
+// Columns are, for each of the tables Pages, Rows, Latencies, Lines, CodeUses and
+// Intervals, a count of its
 // entries and one column for each field, in the order of the type. Counts of entries,
 // and the fields that are counts, sums or masks, are unsigned varints; every other
 // value is a signed (zigzag) varint of the difference from the value before it in its
@@ -25,10 +26,10 @@ import (
 //
 // Version 1 knew no worksharing loops: its regions have no Site. Version 2 had no
 // First and Last, and its Sweep was of the worksharing loop alone; it is read as 0.
-// Version 3 had no Latencies and Lines.
+// Version 3 had no Latencies and Lines, version 4 no Codes, CodeUses and Intervals.
 
 // Version is the format version that Write writes; Read reads it and all before.
-const Version = 4
+const Version = 5
 
 const (
 	magic       = "numaopt-profile\n"
@@ -46,14 +47,14 @@ var (
 
 // FormatError is what is wrong with a profile file, and where.
 type FormatError struct {
-	Part   string // "prefix", "header", "pages", "rows", "latencies", "lines", "checksum", "contents"
+	Part   string // "prefix", "header", "pages", "rows", "latencies", "lines", "code", "intervals", "checksum", "contents"
 	Offset int64  // byte of the file for prefix and checksum, index of the entry for tables
 	Err    error
 }
 
 func (e *FormatError) Error() string {
 	switch e.Part {
-	case "pages", "rows", "latencies", "lines":
+	case "pages", "rows", "latencies", "lines", "code", "intervals":
 		return fmt.Sprintf("%s: entry %d: %v", e.Part, e.Offset, e.Err)
 	case "header", "contents":
 		return fmt.Sprintf("%s: %v", e.Part, e.Err)

@@ -32,9 +32,10 @@ type Profile struct {
 	Rows      []Row     `json:"-"`
 	Latencies []Latency `json:"-"`
 	Lines     []LineUse `json:"-"`
-	// CodeUses and Intervals are where in the source and when memory was accessed;
-	// empty where the source of the profile does not tell.
-	Codes     []ident.Code `json:"codes,omitempty"` // instructions, see CodeUse
+	// CodeUses and Intervals are where in the source and when memory was accessed, in
+	// the order of their fields as far as these are no counts; empty where the source
+	// of the profile does not tell.
+	Codes     []ident.Code `json:"codes,omitempty"` // instructions, one for a line; see CodeUse
 	CodeUses  []CodeUse    `json:"-"`
 	Intervals []Interval   `json:"-"`
 
@@ -75,9 +76,23 @@ type Run struct {
 	OtherAccesses uint64 `json:"other_accesses,omitempty"`
 	// Recording is how samples were taken; nil where accesses were counted.
 	Recording *Recording `json:"recording,omitempty"`
-	// IntervalWidth is the duration of one Interval; 0 is that there are none.
-	IntervalWidth time.Duration `json:"interval_width_ns,omitempty"`
+	// IntervalWidth is the length of one part of the run, see Interval, by the clock
+	// IntervalClock; 0 is that there are none.
+	IntervalWidth uint64 `json:"interval_width,omitempty"`
+	IntervalClock Clock  `json:"interval_clock,omitempty"`
 }
+
+// Clock is what the parts of a run are measured by.
+type Clock string
+
+// The clocks. Under emulation a thread's time is the accesses that it made: wall time
+// would be the emulator's, which runs many threads on few CPUs. Threads that wait are
+// put at the time of those that they waited for; so the clock says who worked while
+// others waited, and nothing of what a remote access costs.
+const (
+	Nanoseconds Clock = "ns"
+	Accesses    Clock = "accesses"
+)
 
 // Recording is how a profile of samples was taken, as far as that is known.
 type Recording struct {
@@ -303,22 +318,31 @@ type CodeUse struct {
 	Object int32 // index in Objects
 	Region int32 // index in Regions
 	Op     Op
-	// Local, Remote and Unknown are accesses by where the page was, as in the rows; over
-	// all entries they add up to the rows' DRAM accesses, but for instructions not known.
+	// Local, Remote and Unknown are accesses by where the page was, as in the rows: over
+	// all entries they add up to the rows' DRAM accesses. A page that was read before its
+	// first store may be Unknown here and known in the rows.
 	Local, Remote, Unknown uint64
 	// Latency is the sum in cycles over Loads of these accesses; both 0 where the source has none.
 	Latency, Loads uint64
 }
 
-// Interval is the DRAM accesses of one thread in one region to memory of one node during
-// one part of the run.
+// Total is every access of u.
+func (u *CodeUse) Total() uint64 { return u.Local + u.Remote + u.Unknown }
+
+// Interval is what one thread did in one region during one part of the run with memory
+// of one node. Where a thread has no Interval it waited, or was not there.
 type Interval struct {
-	At     int32       // the part: from At*Run.IntervalWidth after the start on
 	Thread int32       // index in Threads
+	At     int32       // the part: from At*Run.IntervalWidth after the start on
 	Region int32       // index in Regions
 	Home   topo.NodeID // of the memory, topo.Unknown where it is not known
-	Count  uint64      // accesses
+	Count  uint64      // DRAM accesses; they add up to the rows'
+	// Work is the accesses of any level. Those of which the source does not tell the
+	// home have an entry with topo.Unknown. Samples of it are few: it says that a thread
+	// worked rather than how much.
+	Work uint64
 }
 
-// MostIntervals is into how many parts a run is divided at most.
+// MostIntervals is into how many parts a run is divided at most: more than a wide
+// screen has pixels, and a run of any length still fits.
 const MostIntervals = 2048

@@ -28,7 +28,7 @@ func sample() *Profile {
 			Source: "emulate", Command: []string{"./a", "--n", "5"}, Dir: "/home/u", Host: "h", Version: "1",
 			Start: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Elapsed: time.Second,
 			Topology: topo.Topology{Nodes: []topo.Node{{OS: 0, CPUs: []int{0}}, {OS: 2, CPUs: []int{1}, Distances: []int{21, 10}}}},
-			Bind:     "compact", Pinned: []string{"OMP_PROC_BIND=close"}, Cache: topo.DefaultCaches(), Period: 1,
+			Bind:     "compact", Pinned: []string{"OMP_PROC_BIND=close"}, Cache: topo.DefaultCaches(), Period: 1, IntervalWidth: 4096, IntervalClock: Accesses,
 			Plan: "a.plan.yaml", Complete: true, ExitStatus: 3, Processes: 2, OtherAccesses: 9,
 		},
 		Modules: []ident.Module{{Path: "/home/u/a", BuildID: "0a1b"}},
@@ -62,6 +62,17 @@ func sample() *Profile {
 		Lines: []LineUse{
 			{Object: 0, Offset: 4096 + 64, Node: 0, Region: 1, Place: 0, Written: 1 << 63, Read: 1, Loads: 9, Stores: 4, HITM: 3},
 			{Object: 2, Offset: 123456789 * 4096, Node: 1, Region: 0, Place: -1, Written: 1, Stores: 1},
+		},
+		Codes: []ident.Code{code, {Module: -1, Offset: 0x99}},
+		CodeUses: []CodeUse{
+			{Code: 0, Object: 0, Region: 1, Op: Load, Local: 1, Remote: 1 << 40, Unknown: 2, Latency: 900, Loads: 3},
+			{Code: 0, Object: 2, Region: 0, Op: Load, Local: 5},
+			{Code: 1, Object: 2, Region: 0, Op: Store, Unknown: 7},
+		},
+		Intervals: []Interval{
+			{Thread: 0, At: 3, Region: 0, Home: topo.Unknown, Work: 99},
+			{Thread: 0, At: 3, Region: 0, Home: 1, Count: 4},
+			{Thread: 1, At: 0, Region: 1, Home: 0, Count: 1, Work: 1},
 		},
 		Warnings: []string{"something"},
 	}
@@ -154,7 +165,7 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{"elf", []byte("\x7fELF and more"), ErrForeign, "numaopt profile"},
 		{"perf.data", bytes.Repeat([]byte("PERFILE2"), 100), ErrForeign, "not a numaopt profile"},
-		{"newer", newer, ErrVersion, "format 5, this numaopt reads up to 4"},
+		{"newer", newer, ErrVersion, "format 6, this numaopt reads up to 5"},
 		{"newer and short", newer[:len(magic)+4], ErrVersion, "update numaopt"},
 		{"length", huge, ErrDamaged, "prefix"},
 		{"longer", append(bytes.Clone(file), 0), ErrDamaged, "1 bytes too many"},
@@ -200,9 +211,29 @@ func TestVersion3(t *testing.T) {
 	want := sample()
 	want.Rows[0].First, want.Rows[0].Last = 85, SweepParts-1
 	want.Latencies, want.Lines = nil, nil
+	withoutCode(want)
 	if d := cmp.Diff(want, p); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+}
+
+// TestVersion4 reads a file without lines of source and parts of the run.
+func TestVersion4(t *testing.T) {
+	p, err := ReadFile(filepath.Join("testdata", "version-4.nprof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sample()
+	withoutCode(want)
+	if d := cmp.Diff(want, p); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// withoutCode takes from p what version 5 of the format brought.
+func withoutCode(p *Profile) {
+	p.Codes, p.CodeUses, p.Intervals = nil, nil, nil
+	p.Run.IntervalWidth, p.Run.IntervalClock = 0, ""
 }
 
 func TestWorksharing(t *testing.T) {
@@ -269,6 +300,22 @@ func TestCheck(t *testing.T) {
 		"line beyond":     func(p *Profile) { p.Lines[0].Offset = 3 * 4096 },
 		"line order":      func(p *Profile) { p.Lines[1].Object, p.Lines[1].Offset = 0, 4096 },
 		"line HITM":       func(p *Profile) { p.Lines[0].HITM = 10 },
+		"code module":     func(p *Profile) { p.Codes[1].Module = -2 },
+		"use code":        func(p *Profile) { p.CodeUses[2].Code = 2 },
+		"use object":      func(p *Profile) { p.CodeUses[0].Object = -1 },
+		"use region":      func(p *Profile) { p.CodeUses[0].Region = 2 },
+		"use op":          func(p *Profile) { p.CodeUses[2].Op = 2 },
+		"use order":       func(p *Profile) { p.CodeUses[1].Object = 0; p.CodeUses[1].Region = 1 },
+		"use overflow":    func(p *Profile) { p.CodeUses[0].Local = math.MaxInt64 },
+		"use loads":       func(p *Profile) { p.CodeUses[1].Loads = 6 },
+		"use latency":     func(p *Profile) { p.CodeUses[0].Latency = math.MaxInt64 + 1 },
+		"interval part":   func(p *Profile) { p.Intervals[1].At = MostIntervals },
+		"interval thread": func(p *Profile) { p.Intervals[2].Thread = 2 },
+		"interval region": func(p *Profile) { p.Intervals[0].Region = -1 },
+		"interval home":   func(p *Profile) { p.Intervals[2].Home = 2 },
+		"interval order":  func(p *Profile) { p.Intervals[1].Home = topo.Unknown },
+		"interval width":  func(p *Profile) { p.Run.IntervalWidth = 0 },
+		"interval sum":    func(p *Profile) { p.Intervals[0].Work = math.MaxInt64 },
 		"counts overflow": func(p *Profile) { p.Rows[0].Count = 2 },
 	} {
 		p := sample()

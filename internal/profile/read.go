@@ -163,6 +163,10 @@ func readColumns(section []byte, p *Profile, version uint32) error {
 		p.Latencies = readTable(c, "latencies", setLatency, setLatencyCount)
 		p.Lines = readTable(c, "lines", setLine, setLineCount)
 	}
+	if version >= 5 {
+		p.CodeUses = readTable(c, "code", setCode, setCodeCount)
+		p.Intervals = readTable(c, "intervals", setInterval, setIntervalCount)
+	}
 	c.end()
 	return c.err
 }
@@ -238,6 +242,33 @@ var setLineCount = []func(*LineUse, uint64){
 	func(l *LineUse, v uint64) { l.Loads = v },
 	func(l *LineUse, v uint64) { l.Stores = v },
 	func(l *LineUse, v uint64) { l.HITM = v },
+}
+
+var setCode = []func(*CodeUse, int64){
+	func(u *CodeUse, v int64) { u.Code = index(v) },
+	func(u *CodeUse, v int64) { u.Object = index(v) },
+	func(u *CodeUse, v int64) { u.Region = index(v) },
+	func(u *CodeUse, v int64) { u.Op = Op(min(uint64(v), 255)) },
+}
+
+var setCodeCount = []func(*CodeUse, uint64){
+	func(u *CodeUse, v uint64) { u.Local = v },
+	func(u *CodeUse, v uint64) { u.Remote = v },
+	func(u *CodeUse, v uint64) { u.Unknown = v },
+	func(u *CodeUse, v uint64) { u.Latency = v },
+	func(u *CodeUse, v uint64) { u.Loads = v },
+}
+
+var setInterval = []func(*Interval, int64){
+	func(t *Interval, v int64) { t.Thread = index(v) },
+	func(t *Interval, v int64) { t.At = index(v) },
+	func(t *Interval, v int64) { t.Region = index(v) },
+	func(t *Interval, v int64) { t.Home = topo.NodeID(v) },
+}
+
+var setIntervalCount = []func(*Interval, uint64){
+	func(t *Interval, v uint64) { t.Count = v },
+	func(t *Interval, v uint64) { t.Work = v },
 }
 
 // index is v; -1, which no check lets pass, where it is too great for an index.

@@ -71,7 +71,9 @@ func packColumns(p *Profile) ([]byte, error) {
 		columnsOf(p.Pages, pageColumns, nil),
 		columnsOf(p.Rows, rowColumns, rowCounts),
 		columnsOf(p.Latencies, latencyColumns, latencyCounts),
-		columnsOf(p.Lines, lineColumns, lineCounts))
+		columnsOf(p.Lines, lineColumns, lineCounts),
+		columnsOf(p.CodeUses, codeColumns, codeCounts),
+		columnsOf(p.Intervals, intervalColumns, intervalCounts))
 	workers := runtime.GOMAXPROCS(0)
 	z, err := newPacker(workers)
 	if err != nil {
@@ -93,7 +95,7 @@ func packColumns(p *Profile) ([]byte, error) {
 
 // newPacker packs as many pieces at a time as workers.
 func newPacker(workers int) (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedDefault))
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedFastest))
 }
 
 // pageColumns and the others are the fields of a table in the order of the file, first
@@ -158,6 +160,33 @@ var lineCounts = []func(*LineUse) uint64{
 	func(l *LineUse) uint64 { return l.Loads },
 	func(l *LineUse) uint64 { return l.Stores },
 	func(l *LineUse) uint64 { return l.HITM },
+}
+
+var codeColumns = []func(*CodeUse) int64{
+	func(u *CodeUse) int64 { return int64(u.Code) },
+	func(u *CodeUse) int64 { return int64(u.Object) },
+	func(u *CodeUse) int64 { return int64(u.Region) },
+	func(u *CodeUse) int64 { return int64(u.Op) },
+}
+
+var codeCounts = []func(*CodeUse) uint64{
+	func(u *CodeUse) uint64 { return u.Local },
+	func(u *CodeUse) uint64 { return u.Remote },
+	func(u *CodeUse) uint64 { return u.Unknown },
+	func(u *CodeUse) uint64 { return u.Latency },
+	func(u *CodeUse) uint64 { return u.Loads },
+}
+
+var intervalColumns = []func(*Interval) int64{
+	func(v *Interval) int64 { return int64(v.Thread) },
+	func(v *Interval) int64 { return int64(v.At) },
+	func(v *Interval) int64 { return int64(v.Region) },
+	func(v *Interval) int64 { return int64(v.Home) },
+}
+
+var intervalCounts = []func(*Interval) uint64{
+	func(v *Interval) uint64 { return v.Count },
+	func(v *Interval) uint64 { return v.Work },
 }
 
 // columnsOf is how many entries there are, and their columns, each made when it is
