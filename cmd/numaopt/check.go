@@ -217,7 +217,7 @@ func runCheck(_ context.Context, std *stdio, opt checkOptions) error {
 
 // judgeProfiles reads one profile after the other, so that only one is in memory.
 func judgeProfiles(opt checkOptions, limits check.Limits) (*check.Result, []*check.Measurement, error) {
-	scope := check.Scope{Only: opt.only}
+	scope := check.Scope{Only: opt.only, Metric: opt.metric}
 	for name := range opt.named {
 		scope.Named = append(scope.Named, name)
 	}

@@ -143,12 +143,12 @@ type actionStep struct {
 
 // job is a run of the action.
 type job struct {
-	status                    int
-	out, summary              string
-	uploaded                  []string // files of the artifact
-	inputs                    map[string]string
-	path                      string
-	actionDir, files, workdir string
+	status           int
+	out, summary     string
+	uploaded         []string // files of the artifact
+	inputs           map[string]string
+	path             string
+	actionDir, files string
 }
 
 // ciArtifact is what a check of two runs leaves.
