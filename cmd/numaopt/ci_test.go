@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -380,5 +382,44 @@ func TestGitLab(t *testing.T) {
 	c.git("revert", "--no-edit", "HEAD")
 	if out, status := run(); status != 0 {
 		t.Errorf("reverted: status %d\n%s", status, out)
+	}
+}
+
+// TestCIInstall brings numaopt in each of the ways that it may be given: the folder
+// that is printed has it. A stub stands for it, and for the emulator.
+func TestCIInstall(t *testing.T) {
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "numaopt-1.0", "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"numaopt", "qemu-x86_64"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho stub 1.0\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tarball := filepath.Join(dir, "numaopt-1.0.tar.gz")
+	if out, err := exec.Command("tar", "-C", dir, "-czf", tarball, "numaopt-1.0").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer server.Close()
+	given := map[string]string{
+		"binary": filepath.Join(bin, "numaopt"), "its folder": bin, "folder": filepath.Dir(bin), "tarball": tarball,
+	}
+	if _, err := exec.LookPath("curl"); err == nil {
+		given["URL"] = server.URL + "/numaopt-1.0.tar.gz"
+	}
+	for name, from := range given {
+		cmd := exec.Command(filepath.Join(programs.Root(), "scripts", "ci", "install"), from)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "RUNNER_TEMP="+t.TempDir())
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, err.(*exec.ExitError).Stderr)
+			continue
+		}
+		if version, err := exec.Command(filepath.Join(strings.TrimSpace(string(out)), "numaopt")).Output(); err != nil || string(version) != "stub 1.0\n" {
+			t.Errorf("%s: %q: %v", name, out, err)
+		}
 	}
 }
