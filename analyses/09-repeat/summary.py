@@ -21,10 +21,10 @@ def percent(path):
 def tables(dir, to):
     verdicts = open(to + "/verdicts.tsv", "w")
     parts = open(to + "/parts.tsv", "w")
-    print("program\truns\tmean\tsd\trange\tpass_2_above\tfail_2_below\tfails_against_1\tfails_against_3\tagainst", file=verdicts)
+    print("program\truns\tmean\tsd\trange\tpass_2_above\tfail_2_below\tpass_of_3_runs\tfail_of_3_runs\tfails_against_1\tfails_against_3\tagainst", file=verdicts)
     print("program\tpart\tmean\tsd\trange", file=parts)
     for line in open(dir + "/counts"):
-        program, below, above, one, three = line.split()
+        program, *counts = line.split()
         runs = [p for p in glob.glob(dir + "/" + program.replace("/", ".") + ".*.base") if re.search(r"\.\d+\.base$", p)]
         values = collections.defaultdict(list)
         for path in runs:
@@ -35,7 +35,7 @@ def tables(dir, to):
                 continue
             row = [f"{statistics.mean(v):.2f}", f"{statistics.stdev(v):.3f}", f"{max(v) - min(v):.2f}"]
             if name == "program":
-                print(program, len(v), *row, below, above, one, three, len(v) - 3, sep="\t", file=verdicts)
+                print(program, len(v), *row, *counts, len(v) - 3, sep="\t", file=verdicts)
             else:
                 print(program, name, *row, sep="\t", file=parts)
 

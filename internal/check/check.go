@@ -431,6 +431,9 @@ func (j *judge) against(f *Figure, base figure) {
 	if f.NoVerdict != "" {
 		return
 	}
+	if f.Kind == Program && stat.Modes(base.values, j.opt.ModeGap) != nil {
+		j.warn("the baseline's runs are bimodal, %.2f to %s: next to them hardly any change is significant", slices.Min(base.values), percent(slices.Max(base.values)))
+	}
 	name := "baseline " + percent(then.Mean)
 	if j.lim.MaxIncrease > 0 {
 		name += fmt.Sprintf(" + %.4g points", j.lim.MaxIncrease)

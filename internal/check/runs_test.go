@@ -111,6 +111,7 @@ func TestRepeatedRuns(t *testing.T) {
 		{"runs spread widely", three, []float64{9, 15, 10}, 1, "", "may be chance"},
 		{"one against one, a point", []float64{9}, []float64{10.1}, 1, "", "may be chance (p = 0.013)"},
 		{"one against one, more than a point", []float64{9}, []float64{10.2}, 1, "above the baseline", ""},
+		{"the baseline is bimodal", []float64{5, 40, 5.1, 40.2}, []float64{23}, 1, "", "the baseline's runs are bimodal, 5.00 to 40.20 %"},
 		{"a small change that is significant", three, []float64{9.9, 10, 10}, 0.5, "above the baseline", ""},
 		{"alike by chance", []float64{9, 9}, []float64{9.3, 9.3}, 0, "", "may be chance"},
 	} {
