@@ -188,10 +188,13 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 		_, err := io.WriteString(std.out, report.Schema)
 		return err
 	}
+	progress := newProgress(std.err, "reading "+opt.profile)
+	defer progress.end()
 	p, err := profile.ReadFile(opt.profile)
 	if err != nil {
 		return err
 	}
+	progress.describe("summing up")
 	table := &symbol.Table{}
 	shapes, err := shape.Find(p, table, opt.shapes)
 	if err != nil {
@@ -209,6 +212,7 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 		return fmt.Errorf("--sort: %w", err)
 	}
 	in := &reportInput{profile: p, report: r, table: table, opt: opt, build: build, color: toFile(opt.output) == "" && colored(std.out, opt.color)}
+	progress.end()
 	if err := writeReport(std, in); err != nil {
 		return err
 	}
