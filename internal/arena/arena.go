@@ -42,16 +42,18 @@ const (
 	Pages
 	Blocks
 	Small
+	Uses
+	Intervals
 	L1
 	sections
 )
 
-var sectionName = [sections]string{"text", "notes", "modules", "functions", "loops", "starts", "threads", "sites", "frames", "objects", "pages", "blocks", "small", "l1"}
+var sectionName = [sections]string{"text", "notes", "modules", "functions", "loops", "starts", "threads", "sites", "frames", "objects", "pages", "blocks", "small", "uses", "intervals", "l1"}
 
 func (s Section) String() string { return sectionName[s] }
 
 // Version is the format version that this package reads.
-const Version = 3
+const Version = 4
 
 const (
 	magic       = "numaopt-arena\n\x00\x00"
@@ -106,7 +108,7 @@ type Arena struct {
 }
 
 // entry is the smallest stride of each section's entries.
-var entry = [sections]uint64{1, 8, 32, 16, 64, 16, 16, 8, 8, 32, 48, 64, 16, 8}
+var entry = [sections]uint64{1, 8, 32, 16, 64, 16, 16, 8, 8, 32, 48, 64, 16, 48, 24, 8}
 
 // Open reads the header of an arena of size bytes.
 func Open(r io.ReaderAt, size int64) (*Arena, error) {
@@ -138,6 +140,9 @@ func Open(r io.ReaderAt, size int64) (*Arena, error) {
 			return nil, err
 		}
 		a.section[i] = s
+	}
+	if s := a.section[Intervals]; s.stride < entry[Intervals]+8*(uint64(a.Nodes)+1) {
+		return nil, wrong(Intervals.String(), "entries of %d bytes for %d nodes", s.stride, a.Nodes)
 	}
 	return a, nil
 }

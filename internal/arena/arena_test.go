@@ -23,6 +23,9 @@ func small() *Builder {
 	p := b.Page(Page{Number: 0x100, Object: o, Home: 1, Region: loop, Module: -1, Serial: true})
 	b.Block(Block{Page: p, Region: loop, Count: [4][2]uint64{{1 << 40, 2}, {3, 4}, {5, 6}, {7, 8}}, First: 2, Last: 3})
 	b.Small(SmallVote{0x200, site})
+	b.Use(Use{Code: Code{0x44, m, false}, Owner: PageOwner(p), Region: loop, Op: 1, Local: 1, Remote: 1 << 40, Unknown: 3})
+	b.Use(Use{Code: Code{0x48, -1, false}, Owner: SiteOwner(site), Region: loop, Local: 1})
+	b.Interval(Interval{Part: 7, Shift: 12, Thread: 0, Region: loop, Work: 99, Count: []uint64{1, 2, 3}})
 	return b
 }
 
@@ -52,6 +55,13 @@ func TestRead(t *testing.T) {
 	add("", err)
 	err = a.EachSmall(func(v SmallVote) { got = append(got, fmt.Sprintf("%+v", v)) })
 	add("", err)
+	err = a.EachUse(func(u *Use) {
+		object, page, site := u.Owner.Of()
+		got = append(got, fmt.Sprintf("%+v of %d %d %d", *u, object, page, site))
+	})
+	add("", err)
+	err = a.EachInterval(func(v *Interval) { got = append(got, fmt.Sprintf("%+v", *v)) })
+	add("", err)
 	want := `[{Kind:1 Text:be warned}] <nil>
 [{Lo:4096 Hi:36864 Base:4096 Path:/bin/app Dead:false}] <nil>
 [{Rank:0 CPU:0 Node:0 Pinned:false}] <nil>
@@ -64,6 +74,11 @@ func TestRead(t *testing.T) {
 {Page:1 Thread:0 Region:2147483649 Count:[[1099511627776 2] [3 4] [5 6] [7 8]] Latency:[[0 0] [0 0] [0 0] [0 0]] First:2 Last:3}
  <nil>
 {Page:512 Site:1}
+ <nil>
+{Code:{VAddr:68 Module:0 NoSymbol:false} Owner:2147483649 Region:2147483649 Op:1 Local:1 Remote:1099511627776 Unknown:3 Latency:0 Loads:0} of 0 1 0
+{Code:{VAddr:72 Module:-1 NoSymbol:false} Owner:1073741825 Region:2147483649 Op:0 Local:1 Remote:0 Unknown:0 Latency:0 Loads:0} of 0 0 1
+ <nil>
+{Part:7 Shift:12 Thread:0 Region:2147483649 Work:99 Count:[1 2 3]}
  <nil>`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("got\n%s\nwant\n%s", s, want)
@@ -101,11 +116,14 @@ func TestLayout(t *testing.T) {
 #include "wire.h"
 int main(void) {
 	printf("%zu %zu %d|", offsetof(struct nmo_a_header, section), sizeof(struct nmo_a_header), NMO_ARENA_VERSION);
-	printf("1 %zu %zu %zu %zu %zu %zu %zu 8 %zu %zu %zu %zu|", sizeof(struct nmo_a_note), sizeof(struct nmo_a_module),
+	printf("1 %zu %zu %zu %zu %zu %zu %zu 8 %zu %zu %zu %zu %zu %zu|", sizeof(struct nmo_a_note), sizeof(struct nmo_a_module),
 		sizeof(struct nmo_a_code), sizeof(struct nmo_a_loop), sizeof(struct nmo_a_code), sizeof(struct nmo_a_thread),
-		sizeof(struct nmo_a_site), sizeof(struct nmo_a_object), sizeof(struct nmo_a_page), sizeof(struct nmo_a_block), sizeof(struct nmo_small));
+		sizeof(struct nmo_a_site), sizeof(struct nmo_a_object), sizeof(struct nmo_a_page), sizeof(struct nmo_a_block), sizeof(struct nmo_small),
+		sizeof(struct nmo_a_use), sizeof(struct nmo_a_interval));
 	printf("%zu %zu %zu %zu %zu %zu|", offsetof(struct nmo_a_page, module), offsetof(struct nmo_a_page, flags), offsetof(struct nmo_a_block, page),
 		offsetof(struct nmo_a_block, region), offsetof(struct nmo_a_object, kind), offsetof(struct nmo_a_header, lost));
+	printf("%zu %zu %zu %zu %d %#x %#x|", offsetof(struct nmo_a_use, owner), offsetof(struct nmo_a_use, op), offsetof(struct nmo_a_interval, work),
+		offsetof(struct nmo_a_interval, count), NMO_PARTS, NMO_OWNER_PAGE, NMO_OWNER_SITE);
 	printf("%s", NMO_ARENA_MAGIC);
 	return 0;
 }`
@@ -120,7 +138,7 @@ int main(void) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("%d %d %d|%s|32 36 40 48 28 64|numaopt-arena\n", sectionHead, headerBytes, Version,
+	want := fmt.Sprintf("%d %d %d|%s|32 36 40 48 28 64|32 44 16 24 2048 0x80000000 0x40000000|numaopt-arena\n", sectionHead, headerBytes, Version,
 		strings.Trim(fmt.Sprint(entry[:L1]), "[]"))
 	if string(out) != want {
 		t.Errorf("arena.h has %q, want %q", out, want)
@@ -146,6 +164,8 @@ func FuzzOpen(f *testing.F) {
 		a.EachPage(func(int, Page) {})
 		a.EachBlock(func(*Block) {})
 		a.EachSmall(func(SmallVote) {})
+		a.EachUse(func(*Use) {})
+		a.EachInterval(func(*Interval) {})
 		a.Accesses()
 	})
 }

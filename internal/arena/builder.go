@@ -15,10 +15,17 @@ type Builder struct {
 // NewBuilder returns a builder with the meaningless first entries in place.
 func NewBuilder() *Builder {
 	b := &Builder{Header: Header{Version: Version, PID: 1, Period: 1, CPUs: 2, Nodes: 2}}
-	for _, s := range []Section{Text, Funcs, Loops, Starts, Sites, Frames, Objects, Pages, Blocks} {
-		b.data[s], b.count[s] = make([]byte, entry[s]), 1
+	for _, s := range []Section{Text, Funcs, Loops, Starts, Sites, Frames, Objects, Pages, Blocks, Uses, Intervals} {
+		b.data[s], b.count[s] = make([]byte, b.stride(s)), 1
 	}
 	return b
+}
+
+func (b *Builder) stride(s Section) uint64 {
+	if s == Intervals {
+		return entry[s] + 8*(uint64(b.Header.Nodes)+1)
+	}
+	return entry[s]
 }
 
 func (b *Builder) add(s Section, fields ...any) int {
@@ -26,7 +33,7 @@ func (b *Builder) add(s Section, fields ...any) int {
 	for _, f := range fields {
 		binary.Write(&w, le, f) //nolint:errcheck // a buffer
 	}
-	w.Write(make([]byte, int(entry[s])-w.Len()))
+	w.Write(make([]byte, int(b.stride(s))-w.Len()))
 	b.data[s] = append(b.data[s], w.Bytes()...)
 	b.count[s]++
 	return int(b.count[s]) - 1
@@ -100,6 +107,16 @@ func (b *Builder) Block(k Block) int {
 	return b.add(Blocks, append(fields, uint32(k.Page), uint32(k.Thread), uint32(k.Region), uint32(k.Region), uint32(0), uint16(k.First), uint16(k.Last))...)
 }
 
+// Use adds the uses of an instruction.
+func (b *Builder) Use(u Use) int {
+	return b.add(Uses, u.Code.VAddr, u.Local, u.Remote, u.Unknown, uint32(u.Owner), uint32(u.Region), int32(u.Code.Module), uint32(u.Op))
+}
+
+// Interval adds what a thread did; Count is as long as there are nodes, and one more.
+func (b *Builder) Interval(v Interval) int {
+	return b.add(Intervals, uint32(v.Part), uint32(v.Shift), uint32(v.Thread), uint32(v.Region), v.Work, v.Count)
+}
+
 // Small adds a vote.
 func (b *Builder) Small(v SmallVote) int { return b.add(Small, v.Page, uint32(v.Site), int32(1)) }
 
@@ -116,7 +133,7 @@ func (b *Builder) Bytes() []byte {
 	for s := range b.data {
 		at := sectionHead + s*32
 		le.PutUint64(head[at:], uint64(len(out)))
-		le.PutUint64(head[at+8:], entry[s])
+		le.PutUint64(head[at+8:], b.stride(Section(s)))
 		le.PutUint64(head[at+16:], b.count[s])
 		le.PutUint64(head[at+24:], b.count[s])
 		out = append(out, b.data[s]...)

@@ -265,6 +265,77 @@ func (a *Arena) EachBlock(do func(b *Block)) error {
 	})
 }
 
+// Owner is what a page is part of, as far as the plugin knows.
+type Owner uint32
+
+// The kinds of owners: an object, the page record that stands for a variable or for
+// what is nobody's, or the site of small allocations.
+const (
+	ownerPage = 1 << 31
+	ownerSite = 1 << 30
+)
+
+// PageOwner and SiteOwner make owners; the number of an object is one itself.
+func PageOwner(record int) Owner { return Owner(record | ownerPage) }
+
+// SiteOwner is the owner of the small allocations of a site.
+func SiteOwner(site int) Owner { return Owner(site | ownerSite) }
+
+// Of returns the object, the page record or the site; the others are 0.
+func (o Owner) Of() (object, page, site int) {
+	switch {
+	case o&ownerPage != 0:
+		return 0, int(o &^ ownerPage), 0
+	case o&ownerSite != 0:
+		return 0, 0, int(o &^ ownerSite)
+	}
+	return int(o), 0, 0
+}
+
+// Use is the accesses to DRAM by an instruction.
+type Use struct {
+	Code                   Code
+	Owner                  Owner
+	Region                 Region
+	Op                     int
+	Local, Remote, Unknown uint64
+	Latency, Loads         uint64 // cycles, summed over loads; 0 in an arena
+}
+
+// EachUse calls do for every use. Several may have the same key.
+func (a *Arena) EachUse(do func(u *Use)) error {
+	var u Use
+	return a.each(Uses, 1, func(_ int, b []byte) {
+		u = Use{
+			Code: Code{le.Uint64(b), int(int32(le.Uint32(b[40:]))), false}, Owner: Owner(le.Uint32(b[32:])), Region: Region(le.Uint32(b[36:])),
+			Op: int(le.Uint32(b[44:])), Local: le.Uint64(b[8:]), Remote: le.Uint64(b[16:]), Unknown: le.Uint64(b[24:]),
+		}
+		do(&u)
+	})
+}
+
+// Interval is what a thread did in a region during one part of the run: the Part-th
+// of 1<<Shift accesses each; of nanoseconds, where the run was sampled.
+type Interval struct {
+	Part, Shift, Thread int
+	Region              Region
+	Work                uint64   // accesses of any level
+	Count               []uint64 // DRAM accesses by home, the last is of pages without; valid during the call
+}
+
+// EachInterval calls do for every interval. Several may have the same key.
+func (a *Arena) EachInterval(do func(v *Interval)) error {
+	v := Interval{Count: make([]uint64, a.Nodes+1)}
+	return a.each(Intervals, 1, func(_ int, b []byte) {
+		v.Part, v.Shift, v.Thread, v.Region = int(le.Uint32(b)), int(le.Uint32(b[4:])), int(le.Uint32(b[8:])), Region(le.Uint32(b[12:]))
+		v.Work = le.Uint64(b[16:])
+		for i := range v.Count {
+			v.Count[i] = le.Uint64(b[24+8*i:])
+		}
+		do(&v)
+	})
+}
+
 // SmallVote is the site to which a page of small allocations mostly belongs.
 type SmallVote struct {
 	Page uint64

@@ -36,7 +36,7 @@ func FromCounts(a Counts, run profile.Run, table *symbol.Table) (*profile.Profil
 		p:       &profile.Profile{Run: run},
 		moduleI: map[string]int{}, places: map[arena.Code]int{}, regionI: map[regionKey]int{}, regionOf: map[arena.Region]int{}, wholes: map[arena.Code]arena.Loop{},
 	}
-	for _, step := range []func() error{b.read, b.notes, b.threads, b.worksharings, b.objects, b.rows, b.latencies} {
+	for _, step := range []func() error{b.read, b.notes, b.threads, b.worksharings, b.objects, b.rows, b.latencies, b.codeUses, b.intervals} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -69,8 +69,9 @@ type builder struct {
 	places   map[arena.Code]int
 	regionI  map[regionKey]int
 	regionOf map[arena.Region]int
-	siteI    []int // arena site → index in p.Sites, -1 is not yet
-	pageI    []int // arena page record → index in p.Pages, -1 is left out
+	siteI    []int              // arena site → index in p.Sites, -1 is not yet
+	codeI    map[arena.Code]int // index in p.Codes
+	pageI    []int              // arena page record → index in p.Pages, -1 is left out
 }
 
 func (b *builder) read() (err error) {

@@ -208,15 +208,21 @@ func (o *owners) image(module int) int {
 	return o.images[m]
 }
 
-// ofSmall is the object of all small allocations of a site; its pages are
-// numbered as they come.
-func (o *owners) ofSmall(site int, page uint64) (object, index int) {
+// ofSite is the object of all small allocations of a site.
+func (o *owners) ofSite(site int) int {
 	i, ok := o.smalls[site]
 	if !ok {
 		i = o.add(profile.Object{Kind: profile.Small, Site: o.b.site(site), Module: -1})
 		o.smalls[site] = i
 		o.smallN[site] = map[uint64]int{}
 	}
+	return i
+}
+
+// ofSmall is the object of a page of small allocations of a site; its pages are
+// numbered as they come.
+func (o *owners) ofSmall(site int, page uint64) (object, index int) {
+	i := o.ofSite(site)
 	n, ok := o.smallN[site][page]
 	if !ok {
 		n = len(o.smallN[site])

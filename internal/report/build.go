@@ -268,18 +268,11 @@ func (b *builder) loops() []Loop {
 	return list
 }
 
-// regionName is the region's name as it is passed to --only; "serial" where
-// nothing is known of the code.
 func (b *builder) regionName(i int) string {
-	switch {
-	case i < 0:
+	if i < 0 {
 		return ""
-	case b.p.Regions[i].Name != "":
-		return b.p.Regions[i].Name
-	case b.p.Regions[i].Kind == profile.Serial:
-		return string(profile.Serial)
 	}
-	return access.CodeName(b.p, b.p.Regions[i].Code)
+	return access.RegionName(b.p, i)
 }
 
 func (b *builder) threads() []Thread {

@@ -160,23 +160,36 @@ func strictSchema(t *testing.T) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var strict func(any)
-	strict = func(x any) {
-		switch x := x.(type) {
-		case map[string]any:
-			if x["type"] == "object" {
-				x["additionalProperties"] = false
-			}
-			for _, v := range x {
-				strict(v)
-			}
-		case []any:
-			for _, v := range x {
-				strict(v)
-			}
+	return compile(t, closed(doc))
+}
+
+// closed takes the leave for fields that it does not describe from a schema.
+func closed(doc any) any {
+	walk(doc, func(x map[string]any) {
+		if x["type"] == "object" {
+			x["additionalProperties"] = false
+		}
+	})
+	return doc
+}
+
+// walk visits every object of a JSON document.
+func walk(x any, visit func(map[string]any)) {
+	switch x := x.(type) {
+	case map[string]any:
+		visit(x)
+		for _, v := range x {
+			walk(v, visit)
+		}
+	case []any:
+		for _, v := range x {
+			walk(v, visit)
 		}
 	}
-	strict(doc)
+}
+
+func compile(t *testing.T, doc any) *jsonschema.Schema {
+	t.Helper()
 	c := jsonschema.NewCompiler()
 	if err := c.AddResource("report.json", doc); err != nil {
 		t.Fatal(err)

@@ -37,6 +37,8 @@ static const struct {
     [NMO_SEC_PAGES] = {sizeof(struct nmo_a_page), 256 << 20},
     [NMO_SEC_BLOCKS] = {sizeof(struct nmo_a_block), 512 << 20},
     [NMO_SEC_SMALL] = {sizeof(struct nmo_small), 1 << 20},
+    [NMO_SEC_USES] = {sizeof(struct nmo_a_use), 64 << 20},
+    [NMO_SEC_INTERVALS] = {sizeof(struct nmo_a_interval), 64 << 20}, /* and counts by node */
     [NMO_SEC_L1] = {0, 0}, /* by the model */
 };
 
@@ -48,6 +50,8 @@ static size_t lay_out(struct nmo_a_section *section, size_t model_bytes)
     size_t at = round_page(sizeof(struct nmo_a_header));
     for (int s = 0; s < NMO_SECTIONS; s++) {
         section[s].stride = s == NMO_SEC_L1 ? nmo_model.l1_stride : shape[s].stride;
+        if (s == NMO_SEC_INTERVALS)
+            section[s].stride += (nmo_model.nodes + 1) * sizeof(uint64_t);
         section[s].cap = s == NMO_SEC_L1 ? nmo_model.cpus : shape[s].cap;
         section[s].offset = at;
         section[s].count = s == NMO_SEC_L1 ? nmo_model.cpus : s == NMO_SEC_SMALL ? shape[s].cap : 1;
@@ -161,6 +165,10 @@ void nmo_arena_child(void)
         memset(nmo_blocks[b].miss, 0, sizeof nmo_blocks[b].miss);
         nmo_blocks[b].first = UINT16_MAX, nmo_blocks[b].last = 0;
     }
+    for (uint64_t u = 1; u < head.section[NMO_SEC_USES].count; u++)
+        memset(((struct nmo_a_use *)nmo_arena_at(NMO_SEC_USES, u))->count, 0, sizeof(uint64_t[3]));
+    for (uint64_t i = 1; i < head.section[NMO_SEC_INTERVALS].count; i++)
+        memset(&((struct nmo_a_interval *)nmo_arena_at(NMO_SEC_INTERVALS, i))->work, 0, (nmo_model.nodes + 2) * sizeof(uint64_t));
     for (unsigned c = 0; c < nmo_model.cpus; c++)
         nmo_cache_l1(&nmo_model, c)->clock = 0;
     struct nmo_a_loop *loop = nmo_arena_at(NMO_SEC_LOOPS, 0);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define NMO_ARENA_MAGIC "numaopt-arena\n\0" /* 16 bytes with the final NUL */
-#define NMO_ARENA_VERSION 3
+#define NMO_ARENA_VERSION 4
 
 /* Header flags. */
 #define NMO_ARENA_HELLO 1  /* the runtime spoke: objects and loops are known */
@@ -35,6 +35,8 @@ enum nmo_section_id {
     NMO_SEC_PAGES,   /* struct nmo_a_page; 0 is unused */
     NMO_SEC_BLOCKS,  /* struct nmo_a_block; 0 is unused */
     NMO_SEC_SMALL,   /* struct nmo_small (wire.h); count is the number of slots */
+    NMO_SEC_USES,    /* struct nmo_a_use; 0 is unused */
+    NMO_SEC_INTERVALS, /* struct nmo_a_interval; 0 is unused */
     NMO_SEC_L1,      /* struct nmo_l1 (cache.h) and sets; the first 8 bytes count accesses */
     NMO_SECTIONS
 };
@@ -133,8 +135,13 @@ struct nmo_a_page {
     int32_t module; /* of pc; -1 is none */
     uint32_t flags;
     uint32_t blocks; /* chain of blocks by next */
-    uint32_t reserved;
+    uint32_t owner;  /* what it is part of: an object, or one of these */
 };
+
+/* Pages of one variable, of one module's other data, or of nothing known, by the first
+ * of their records; pages of small allocations by site, as far as it was known then. */
+#define NMO_OWNER_PAGE 0x80000000u
+#define NMO_OWNER_SITE 0x40000000u
 
 /* The counters of (page, thread, region); a key may have several blocks. What
  * missed the L1 did so in instances of the region first to last of a row. Instance i
@@ -146,6 +153,29 @@ struct nmo_a_block {
     uint32_t live; /* region while the block may be counted into, else ~0 */
     uint32_t next;
     uint16_t first, last;
+};
+
+/* Accesses to DRAM by one instruction; several entries may have one key. */
+#define NMO_USE_LOCAL 0
+#define NMO_USE_REMOTE 1
+#define NMO_USE_UNKNOWN 2 /* no home yet */
+
+struct nmo_a_use {
+    uint64_t vaddr; /* of the instruction, for a library's of the program's call into it */
+    uint64_t count[3];
+    uint32_t owner, region;
+    int32_t module; /* of vaddr, -1 is none */
+    uint32_t op;
+};
+
+/* What a thread did in a region during one part of the run. Part i is from i << shift on
+ * in the thread's time (dram.c); several entries may have one key. */
+#define NMO_PARTS 2048
+
+struct nmo_a_interval {
+    uint32_t part, shift, thread, region;
+    uint64_t work;    /* accesses of any level */
+    uint64_t count[]; /* DRAM accesses by home, the last is of pages without */
 };
 
 #endif

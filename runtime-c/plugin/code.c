@@ -19,12 +19,21 @@ struct symbol {
     uint32_t id; /* function id, 0 is none yet */
 };
 
+/* A variable of a page or more. */
+struct data {
+    uint64_t vaddr, end;
+    uint32_t rec; /* its first page record, 0 is none yet */
+};
+
 struct module {
     uint64_t lo, hi, base;
     uint64_t plt_lo, plt_hi; /* vaddrs of the procedure linkage table */
     struct symbol *symbols;
     size_t count;
-    uint32_t rest; /* function id of code without a symbol */
+    struct data *data; /* by address */
+    size_t data_count;
+    uint32_t rest;     /* function id of code without a symbol */
+    uint32_t rest_rec; /* first page record of what is no variable's */
     int index;     /* in the arena */
     bool tracker, dead;
     bool own; /* neither the system's nor a compiler's: a place here tells the user something */
@@ -34,6 +43,7 @@ static pthread_mutex_t code_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct module *modules;
 static size_t module_count, module_room;
 static uint64_t tracker_lo, tracker_hi;
+uint8_t nmo_code_foreign[65536];
 
 static int by_address(const void *a, const void *b)
 {
@@ -55,6 +65,27 @@ static void take_symbols(struct module *m, const Elf64_Sym *sym, size_t n)
             continue;
         m->symbols[m->count++] = (struct symbol){sym[i].st_value, sym[i].st_value + sym[i].st_size, 0};
     }
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct data *x = a, *y = b;
+    return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void take_data(struct module *m, const Elf64_Sym *sym, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ELF64_ST_TYPE(sym[i].st_info) != STT_OBJECT || sym[i].st_size < 4096 || sym[i].st_shndx == SHN_UNDEF)
+            continue;
+        struct data *grown = realloc(m->data, (m->data_count + 1) * sizeof *grown);
+        if (grown == NULL)
+            break;
+        m->data = grown;
+        m->data[m->data_count++] = (struct data){sym[i].st_value, sym[i].st_value + sym[i].st_size, 0};
+    }
+    if (m->data_count > 0)
+        qsort(m->data, m->data_count, sizeof *m->data, by_start);
 }
 
 /* The section headers of an ELF file image; NULL where there are none. */
@@ -100,6 +131,7 @@ static void read_symbols(struct module *m, const char *image, size_t size)
     if (m->symbols == NULL)
         return;
     take_symbols(m, (const void *)(image + best->sh_offset), n);
+    take_data(m, (const void *)(image + best->sh_offset), n);
     qsort(m->symbols, m->count, sizeof *m->symbols, by_address);
     size_t k = 0;
     for (size_t i = 0; i < m->count; i++)
@@ -242,8 +274,10 @@ static struct module *module_of(uint64_t pc)
 static uint32_t new_function(const struct module *m, uint64_t vaddr, bool nosymbol)
 {
     uint32_t id = (uint32_t)nmo_arena_add(NMO_SEC_FUNCS, 1);
-    if (id != 0)
+    if (id != 0) {
+        nmo_code_foreign[id] = !m->own;
         *(struct nmo_a_code *)nmo_arena_at(NMO_SEC_FUNCS, id) = (struct nmo_a_code){vaddr, m->index, nosymbol};
+    }
     return id;
 }
 
@@ -319,6 +353,38 @@ bool nmo_code_leaves(uint64_t pc, uint64_t target)
     return leaves;
 }
 
+/* The variable that the middle of a page lies in: it has most of the page. Where one
+ * lies in another, the one that begins last. */
+static struct data *data_in(struct module *m, uint64_t page)
+{
+    uint64_t vaddr = (page << NMO_PAGE_SHIFT) + 2048 - m->base;
+    size_t lo = 0, hi = m->data_count;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (m->data[mid].vaddr <= vaddr)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (size_t i = lo; i > 0 && i + 16 > lo; i--)
+        if (vaddr < m->data[i - 1].end)
+            return &m->data[i - 1];
+    return NULL;
+}
+
+uint32_t nmo_code_data(uint64_t page, uint32_t rec)
+{
+    pthread_mutex_lock(&code_lock);
+    struct module *m = find(page << NMO_PAGE_SHIFT);
+    struct data *d = m ? data_in(m, page) : NULL;
+    uint32_t *first = d ? &d->rec : m ? &m->rest_rec : NULL;
+    if (first != NULL && *first == 0)
+        *first = rec;
+    rec = first ? *first : 0;
+    pthread_mutex_unlock(&code_lock);
+    return rec;
+}
+
 void nmo_code_tracker(uint64_t lo, uint64_t hi)
 {
     pthread_mutex_lock(&code_lock);
@@ -345,8 +411,10 @@ void nmo_code_unmap(uint64_t lo, uint64_t hi)
             continue;
         m->dead = true;
         free(m->symbols);
+        free(m->data);
         m->symbols = NULL;
-        m->count = 0;
+        m->data = NULL;
+        m->count = m->data_count = 0;
         if (m->index >= 0)
             ((struct nmo_a_module *)nmo_arena_at(NMO_SEC_MODULES, (uint64_t)m->index))->dead = 1;
     }

@@ -85,6 +85,7 @@ struct vcpu {
     uint32_t loop;
     uint32_t row;    /* loop of the last region that it began as a master */
     uint64_t region; /* outlined function, 0 is none */
+    struct nmo_dram *dram; /* see dram.c; NULL is no room */
     uint64_t caller; /* code word of the last call out of the program's own code, 0 is none */
     struct policy policy; /* the thread's own */
     int64_t num;     /* the system call under way */
@@ -129,6 +130,8 @@ extern struct nmo_a_page *nmo_pages;
 uint32_t nmo_code_function(uint64_t pc, bool *tracker);
 struct nmo_a_code nmo_code_at(uint64_t pc);
 bool nmo_code_own(uint64_t pc);
+uint32_t nmo_code_data(uint64_t page, uint32_t rec); /* the first record of the variable or module that a page is of; 0: none */
+extern uint8_t nmo_code_foreign[65536]; /* by function id: not the program's own */
 bool nmo_code_leaves(uint64_t pc, uint64_t target);
 void nmo_code_tracker(uint64_t lo, uint64_t hi);
 void nmo_code_module(uint64_t base);
@@ -190,6 +193,14 @@ void nmo_pace_child(struct vcpu *v);
 qemu_plugin_vcpu_mem_cb_t nmo_touch_callback(void);
 void nmo_touch_kernel(struct vcpu *v, uint64_t addr, uint64_t bytes, bool write);
 void nmo_touch_child(void);
+
+/* dram.c: which instructions access DRAM, and when */
+void nmo_dram_access(struct vcpu *v, uint64_t code, int op, uint32_t rec, uint32_t region, uint32_t weight);
+void nmo_dram_tell(struct vcpu *v);
+void nmo_dram_region(struct vcpu *v);
+void nmo_dram_shared(struct vcpu *v);
+struct nmo_dram *nmo_dram_new(struct nmo_dram *old);
+uint32_t nmo_dram_owner(uint32_t object, uint64_t page, uint32_t rec);
 
 /* syscall.c */
 void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t arg[6]);

@@ -205,6 +205,8 @@ void nmo_pace_join(struct vcpu *v)
         want = end - step;
     else if (!paced(v) && now > end + step)
         want = end;
+    if (want != now)
+        nmo_dram_tell(v);
     __atomic_fetch_add(&v->ahead, (int64_t)(want - now), __ATOMIC_RELAXED);
     __atomic_store_n(&v->paced, (__atomic_load_n(&v->flags, __ATOMIC_ACQUIRE) & NMO_V_SHARED) == 0, __ATOMIC_SEQ_CST);
     do /* the horizon may be taken back meanwhile */

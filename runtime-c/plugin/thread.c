@@ -119,7 +119,9 @@ void nmo_thread_new(unsigned vcpu)
     if (vcpu >= nmo_thread_count)
         nmo_thread_count = vcpu + 1;
     struct seen *seen = v->seen;
+    struct nmo_dram *dram = v->dram;
     memset(v, 0, sizeof *v);
+    v->dram = nmo_dram_new(dram);
     if (seen == NULL)
         seen = mmap(NULL, NMO_SEEN * sizeof *seen, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     v->flags = NMO_V_NEW;
@@ -266,6 +268,7 @@ static uint16_t short_instance(uint64_t i)
 /* The vCPU is now in the parallel region fn, or in none. */
 void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master, uint64_t instance, uint64_t row)
 {
+    nmo_dram_tell(v);
     v->region = fn;
     v->instance = short_instance(instance);
     v->loop = 0;
@@ -279,6 +282,7 @@ void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master, uint64_t instan
         pthread_mutex_unlock(&thread_lock);
     }
     set_region(v);
+    nmo_dram_region(v);
 }
 
 /* First of the loops that are joined with one. */
@@ -302,6 +306,7 @@ void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master,
 {
     if (v->region == 0)
         return;
+    nmo_dram_tell(v);
     pthread_mutex_lock(&thread_lock);
     v->loop = loop_index(v->region, site);
     if (v->loop != 0 && site != 0 && about != 0) {
@@ -314,6 +319,7 @@ void nmo_thread_loop(struct vcpu *v, uint64_t site, uint32_t about, bool master,
     }
     pthread_mutex_unlock(&thread_lock);
     set_region(v);
+    nmo_dram_region(v);
 }
 
 /* Who gets which part of the region fn is chance, or also of its loops. */
@@ -344,6 +350,7 @@ void nmo_thread_child(unsigned vcpu)
         if (i != vcpu)
             nmo_vcpus[i].flags = NMO_V_OFF;
     struct vcpu *v = &nmo_vcpus[vcpu];
+    v->dram = nmo_dram_new(v->dram);
     if (!(v->flags & (NMO_V_OFF | NMO_V_NEW))) {
         users[v->cpu] = 1;
         mark_shared(v->cpu);

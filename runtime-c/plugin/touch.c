@@ -140,6 +140,7 @@ static uint32_t new_record(const struct slot *s, uint64_t page, const struct vcp
     r->pc = code.module >= 0 ? code.vaddr : 0;
     r->module = code.module;
     r->object = s->object;
+    r->owner = nmo_dram_owner(s->object, page, rec);
     r->home = s->home;
     r->thread = v->thread;
     r->region = region;
@@ -277,8 +278,10 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
 
     struct nmo_l1 *l1 = v->l1;
     bool locked = (v->flags & NMO_V_SHARED) != 0;
-    if (unlikely(locked))
+    if (unlikely(locked)) {
+        nmo_dram_shared(v);
         nmo_lock(&l1->lock);
+    }
     uint32_t tag = nmo_line_tag(line), *set = nmo_l1_set(&nmo_model, l1, line);
     uint32_t now = (uint32_t)++l1->clock;
     unsigned padded = nmo_model.padded[NMO_L1], ways = nmo_model.ways[NMO_L1], w = nmo_find(set, ways, tag);
@@ -301,6 +304,8 @@ static __attribute__((noinline)) void slow(struct vcpu *v, uint64_t vaddr, uint6
         __atomic_fetch_add(&nmo_arena->lost, weight, __ATOMIC_RELAXED);
     else
         count(b, s, v, region, op, level, weight);
+    if (level == NMO_DRAM && b != nmo_blocks)
+        nmo_dram_access(v, code, op, rec, region, weight);
 }
 
 /* An access that is known to have missed an L1 of 8 ways. */
@@ -329,6 +334,8 @@ static __attribute__((noinline, target_clones("default", "avx2"))) void miss8(st
         *cell = sum;
     else
         count(b, e->slot, v, region, op, level, weight);
+    if (level == NMO_DRAM && weight != 0)
+        nmo_dram_access(v, code, op, b->page, region, weight);
 }
 
 /* Another function than the last one on a line of the L1. A line that knows no

@@ -1,0 +1,282 @@
+/* dram.c: which instructions access DRAM, for which data, and when.
+ *
+ * Misses of the LLC are few among the accesses, so each may take a look at two tables
+ * of its thread: one by instruction, owner of the page and region, one by part of the
+ * run and region. Both point into the arena.
+ *
+ * A thread's time is that of pace.c: the accesses that it made, and when it comes out
+ * of a system call, or was held up, the time of the others. The run is divided into
+ * NMO_PARTS equal parts at most: when time goes beyond the last, parts get twice as
+ * long. Entries keep the length that was in force when they were made; who reads them
+ * adds up those that are one part by then.
+ */
+#include <stdlib.h>
+
+#include "emulate.h"
+
+#define FIRST_SHIFT 10 /* accesses in a part of a short run, binary logarithm */
+
+/* Arena entries by two words, one of them not 0: open addressing, linear probing. */
+struct cell {
+    uint64_t a, b;
+    void *entry;
+};
+
+struct cells {
+    struct cell *cell;
+    uint32_t size, count;
+};
+
+/* What a vCPU knows of its accesses to DRAM; its own thread's alone. */
+struct nmo_dram {
+    struct cells uses, parts; /* parts: of the current one */
+    uint64_t a, b;            /* key of use */
+    struct nmo_a_use *use;    /* the last one; NULL is none */
+    struct nmo_a_interval *now;
+    uint32_t part, shift, thread, region; /* of now; region also where it is NULL */
+    const struct nmo_l1 *l1;
+    uint64_t clock, time; /* of l1 and of the thread when its work was last told */
+    uint64_t pending;     /* accesses since then on an L1 that others use, too */
+};
+
+static uint32_t part_shift = FIRST_SHIFT;
+
+static struct cell *probe(const struct cells *t, uint64_t a, uint64_t b)
+{
+    uint64_t h = (a ^ b * 0xD6E8FEB86659FD93ull) * 0x9E3779B97F4A7C15ull;
+    uint32_t at = (uint32_t)(h >> 32) & (t->size - 1);
+    while (t->cell[at].entry != NULL && (t->cell[at].a != a || t->cell[at].b != b))
+        at = (at + 1) & (t->size - 1);
+    return &t->cell[at];
+}
+
+static bool grow(struct cells *t)
+{
+    struct cells fresh = {NULL, t->size ? 2 * t->size : 64, t->count};
+    fresh.cell = calloc(fresh.size, sizeof *fresh.cell);
+    if (fresh.cell == NULL)
+        return false;
+    for (uint32_t i = 0; i < t->size; i++)
+        if (t->cell[i].entry != NULL)
+            *probe(&fresh, t->cell[i].a, t->cell[i].b) = t->cell[i];
+    free(t->cell);
+    *t = fresh;
+    return true;
+}
+
+/* The entry of a key, from the arena's section where it is new; NULL without memory. */
+static void *entry_of(struct cells *t, uint64_t a, uint64_t b, enum nmo_section_id section, bool *fresh)
+{
+    if (2 * t->count >= t->size && !grow(t))
+        return NULL;
+    struct cell *c = probe(t, a, b);
+    *fresh = c->entry == NULL;
+    if (*fresh) {
+        uint64_t i = nmo_arena_add(section, 1);
+        if (i == 0)
+            return NULL;
+        *c = (struct cell){a, b, nmo_arena_at(section, i)};
+        t->count++;
+    }
+    return c->entry;
+}
+
+static void clear(struct cells *t)
+{
+    if (t->count > 0)
+        memset(t->cell, 0, t->size * sizeof *t->cell);
+    t->count = 0;
+}
+
+/* ---- by instruction */
+
+#define STORE (1ull << 47) /* in a code word: user space ends below */
+
+static struct nmo_a_use *find_use(struct nmo_dram *d, uint64_t code, int op, uint32_t owner, uint32_t region)
+{
+    uint64_t a = op == NMO_STORE ? code | STORE : code, b = (uint64_t)owner << 32 | region;
+    if (d->use != NULL && d->a == a && d->b == b)
+        return d->use;
+    bool fresh;
+    struct nmo_a_use *u = entry_of(&d->uses, a, b, NMO_SEC_USES, &fresh);
+    if (u == NULL)
+        return NULL;
+    if (fresh) {
+        struct nmo_a_code c = nmo_code_at(code & 0xffffffffffffull);
+        u->vaddr = c.vaddr;
+        u->module = c.module;
+        u->owner = owner;
+        u->region = region;
+        u->op = (uint32_t)op;
+    }
+    d->a = a;
+    d->b = b;
+    d->use = u;
+    return u;
+}
+
+/* ---- by time */
+
+/* The part of a time, by the shift that is in force, or is from now on. */
+static uint32_t part_of(uint64_t time, uint32_t *shift)
+{
+    *shift = __atomic_load_n(&part_shift, __ATOMIC_RELAXED);
+    while (time >> *shift >= NMO_PARTS) {
+        uint32_t next = *shift + 1;
+        if (__atomic_compare_exchange_n(&part_shift, shift, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            *shift = next;
+    }
+    return (uint32_t)(time >> *shift);
+}
+
+static void fill(struct nmo_a_interval *i, const struct nmo_dram *d, uint32_t part)
+{
+    i->part = part;
+    i->shift = d->shift;
+    i->thread = d->thread;
+    i->region = d->region;
+}
+
+/* Points d at the entry of a part and region. */
+static void enter(struct nmo_dram *d, uint32_t thread, uint32_t part, uint32_t shift, uint32_t region)
+{
+    if (d->part != part || d->shift != shift)
+        clear(&d->parts);
+    d->part = part;
+    d->shift = shift;
+    d->thread = thread;
+    d->region = region;
+    bool fresh;
+    d->now = entry_of(&d->parts, 1 + (uint64_t)thread, region, NMO_SEC_INTERVALS, &fresh);
+    if (d->now != NULL && fresh)
+        fill(d->now, d, part);
+}
+
+/* Puts work that was done up to a time into the parts before that of d. */
+static void spread(struct nmo_dram *d, uint64_t work)
+{
+    for (uint32_t part = d->part; work > 0 && part-- > 0;) {
+        uint64_t i = nmo_arena_add(NMO_SEC_INTERVALS, 1), n = work < 1ull << d->shift ? work : 1ull << d->shift;
+        if (i == 0)
+            return;
+        struct nmo_a_interval *entry = nmo_arena_at(NMO_SEC_INTERVALS, i);
+        fill(entry, d, part);
+        entry->work = n;
+        work -= n;
+    }
+}
+
+/* The accesses of v since this was last asked. */
+static uint64_t worked(const struct vcpu *v, struct nmo_dram *d)
+{
+    uint64_t clock = v->l1->clock, work = d->pending;
+    if (d->l1 == v->l1 && !(v->flags & NMO_V_SHARED))
+        work += clock - d->clock;
+    d->l1 = v->l1;
+    d->clock = clock;
+    d->pending = 0;
+    return work;
+}
+
+/* What v has done since the last call was in a region. A thread that spins makes more
+ * accesses than its time goes on; they are all of now. */
+static void tell(struct vcpu *v, struct nmo_dram *d, uint32_t region)
+{
+    uint64_t work = worked(v, d), time = v->l1->clock + (uint64_t)__atomic_load_n(&v->ahead, __ATOMIC_RELAXED);
+    uint64_t passed = time > d->time ? time - d->time : 0, before = d->time;
+    uint32_t shift, part = part_of(time, &shift);
+    d->time = time;
+    if (d->now == NULL || d->part != part || d->shift != shift || d->region != region || d->thread != v->thread)
+        enter(d, v->thread, part, shift, region);
+    if (d->now == NULL)
+        return;
+    uint64_t start = (uint64_t)part << shift, early = work < passed ? work : passed;
+    early = before < start && early > time - start ? early - (time - start) : 0;
+    d->now->work += work - early;
+    if (early > 0)
+        spread(d, early);
+}
+
+/* v goes to another region, or its time is about to be set forward. */
+void nmo_dram_tell(struct vcpu *v)
+{
+    struct nmo_dram *d = v->dram;
+    if (d != NULL && v->l1 != NULL && !(v->flags & (NMO_V_NEW | NMO_V_OFF)))
+        tell(v, d, d->region);
+}
+
+/* v is in the region of its base from here on. */
+void nmo_dram_region(struct vcpu *v)
+{
+    if (v->dram != NULL)
+        v->dram->region = v->base, v->dram->now = NULL;
+}
+
+/* v has made an access on an L1 that others use, too. */
+void nmo_dram_shared(struct vcpu *v)
+{
+    if (v->dram != NULL)
+        v->dram->pending++;
+}
+
+/* An access to DRAM of a page record in a region, by the instruction of a code word,
+ * or, where that is a library's, for the program's call into it. */
+void nmo_dram_access(struct vcpu *v, uint64_t code, int op, uint32_t rec, uint32_t region, uint32_t weight)
+{
+    struct nmo_dram *d = v->dram;
+    const struct nmo_a_page *page = &nmo_pages[rec];
+    if (d == NULL)
+        return;
+    int home = page->home;
+    struct nmo_a_use *u = find_use(d, nmo_code_foreign[code >> 48] && v->caller ? v->caller : code, op, page->owner, region);
+    if (u != NULL)
+        u->count[home < 0 ? NMO_USE_UNKNOWN : (uint32_t)home == v->node ? NMO_USE_LOCAL : NMO_USE_REMOTE] += weight;
+    tell(v, d, region);
+    if (d->now != NULL)
+        d->now->count[home < 0 ? nmo_model.nodes : (unsigned)home] += weight;
+}
+
+/* A vCPU begins: nothing of what it did as another thread is its own. */
+struct nmo_dram *nmo_dram_new(struct nmo_dram *old)
+{
+    struct nmo_dram *d = old ? old : calloc(1, sizeof *d);
+    if (d != NULL) {
+        clear(&d->parts);
+        d->now = NULL;
+        d->l1 = NULL;
+        d->pending = d->time = 0;
+        d->region = 0;
+    }
+    return d;
+}
+
+/* ---- owners of pages */
+
+/* The site that most small allocations of a page are of so far; 0 is none. */
+static uint32_t small_site(uint64_t page)
+{
+    const struct nmo_small *slot = nmo_arena_at(NMO_SEC_SMALL, 0);
+    uint32_t mask = (uint32_t)nmo_arena->section[NMO_SEC_SMALL].cap - 1;
+    uint32_t at = (uint32_t)((page * 0x9E3779B97F4A7C15ull) >> 32) & mask;
+    for (uint32_t tries = 0; tries <= mask && slot[at].page != 0; tries++, at = (at + 1) & mask)
+        if (slot[at].page == page)
+            return slot[at].site;
+    return 0;
+}
+
+/* What a new page record is part of, as struct nmo_a_page has it. */
+uint32_t nmo_dram_owner(uint32_t object, uint64_t page, uint32_t rec)
+{
+    static uint32_t unknown;
+    if (object != 0)
+        return object;
+    uint32_t owner = nmo_code_data(page, rec);
+    if (owner != 0)
+        return NMO_OWNER_PAGE | owner;
+    uint32_t site = small_site(page);
+    if (site != 0)
+        return NMO_OWNER_SITE | site;
+    if (unknown == 0)
+        unknown = rec;
+    return NMO_OWNER_PAGE | unknown;
+}
