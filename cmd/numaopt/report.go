@@ -231,7 +231,7 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	}
 	in := &reportInput{
 		profile: p, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
-		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads},
+		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads, Sort: opt.sort},
 	}
 	progress.describe("summing up")
 	if !findFormat(opt.format).table || opt.plots != "" {
@@ -260,12 +260,12 @@ func (r *reportInput) make() (err error) {
 	if r.build.Shapes, err = shape.Find(r.profile, r.table, r.opt.shapes); err != nil {
 		return err
 	}
+	if r.opt.format == "text" {
+		r.build.PatternRows = r.opt.top
+	}
 	r.build.Merged = advice.Merged(r.profile, readSource, codeLines(r.profile, r.table))
 	if r.report, err = report.Build(r.profile, r.build); err != nil {
 		return err
-	}
-	if err := r.report.Sort(r.opt.sort); err != nil {
-		return fmt.Errorf("--sort: %w", err)
 	}
 	return nil
 }

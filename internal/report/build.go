@@ -22,6 +22,11 @@ type Options struct {
 	// access.Selection; empty is all.
 	Only, Objects []string
 	Threads       []int
+	// Sort is the order of objects and loops, one of SortKeys; empty is the first.
+	Sort string
+	// PatternRows is how many patterns of use are enough, from the first objects on: to
+	// find one takes longer than all else. 0 is all.
+	PatternRows int
 	// Shapes are the arrays behind objects by index, as far as known; see shape.Find.
 	Shapes map[int]shape.Shape
 	// Merged is by region the lines of the loops that gcc merged, see advice.Merged.
@@ -43,12 +48,15 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q), merged: opt.Merged}
 	b.groups, b.groupOf = access.Groups(q)
 	b.dealt()
-	b.patterns = classify.FindPatterns(q, b.groups, b.groupOf, opt.Shapes)
 	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), OnlyObjects: opt.Objects, OnlyThreads: opt.Threads, Findings: []string{}, Warnings: []string{}}
 	b.totals(r)
 	b.sharing(r)
 	r.Objects = b.objects()
 	r.Loops = b.loops()
+	if err := r.sort(opt.Sort); err != nil {
+		return nil, err
+	}
+	r.unsought = b.findPatterns(r.Objects, opt)
 	r.Threads = b.threads()
 	r.Matrix = b.matrix()
 	r.FirstTouch = b.firstTouch()
@@ -77,8 +85,7 @@ type builder struct {
 	// time, by group and by region; knownTo those of dealtTo of which OpenMP's
 	// runtime says so, the others only look like it.
 	dealtTo, dealtBy, knownTo []uint64
-	patterns                  []classify.Patterns // by group
-	merged                    map[int][]int       // see Options
+	merged                    map[int][]int // see Options
 }
 
 func (b *builder) dealt() {
@@ -216,7 +223,7 @@ func (b *builder) objects() []Object {
 			o.DRAMByNode = append(o.DRAMByNode, byNode[i*nodes+k].DRAM.Total())
 		}
 		b.source(&o, &b.p.Objects[b.groups[i].Objects[0]])
-		b.wanted(&o, &b.patterns[i])
+		o.group = i
 		list = append(list, o)
 	}
 	slices.SortStableFunc(list, func(a, b Object) int {
