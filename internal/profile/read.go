@@ -3,6 +3,7 @@ package profile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -171,18 +172,25 @@ func readColumns(section []byte, p *Profile, version uint32) error {
 	return c.err
 }
 
-// readTable is the mirror of writeTable.
-func readTable[T any](c *columnReader, part string, signed []func(*T, int64), counts []func(*T, uint64)) (list []T) {
+// readTable is the mirror of writeTable. The first column is read before room is made
+// for the entries: there are as many as it has values.
+func readTable[T any](c *columnReader, part string, signed []func(*T, int64), counts []func(*T, uint64)) []T {
 	c.part = part
-	c.signed(c.count(), func(i int, v int64) {
-		list = append(list, *new(T))
+	var first []int64
+	c.signed(c.count(), func(_ int, v int64) { first = append(first, v) })
+	if c.err != nil || len(first) == 0 {
+		return nil
+	}
+	list := make([]T, len(first))
+	for i, v := range first {
 		signed[0](&list[i], v)
-	})
+	}
+	n := uint64(len(list))
 	for _, set := range signed[1:] {
-		c.signed(uint64(len(list)), func(i int, v int64) { set(&list[i], v) })
+		c.signed(n, func(i int, v int64) { set(&list[i], v) })
 	}
 	for _, set := range counts {
-		c.unsigned(len(list), func(i int, v uint64) { set(&list[i], v) })
+		c.unsigned(n, func(i int, v uint64) { set(&list[i], v) })
 	}
 	c.entries = len(list)
 	return list
@@ -315,27 +323,39 @@ func (c *columnReader) count() uint64 {
 
 func (c *columnReader) signed(n uint64, set func(int, int64)) {
 	last := int64(0)
-	for i := 0; uint64(i) < n && c.err == nil; i++ {
-		v, err := binary.ReadVarint(c.r)
-		if err != nil {
-			c.fail(i, err)
-			return
-		}
-		last += v
+	c.unsigned(n, func(i int, v uint64) {
+		last += int64(v>>1) ^ -int64(v&1) // zigzag, as binary.Varint
 		set(i, last)
+	})
+}
+
+// unsigned decodes from what the buffer holds: a value at a time from c.r takes three
+// times as long.
+func (c *columnReader) unsigned(n uint64, set func(int, uint64)) {
+	for i := 0; uint64(i) < n && c.err == nil; {
+		_, err := c.r.Peek(binary.MaxVarintLen64) // fills the buffer
+		window, _ := c.r.Peek(c.r.Buffered())
+		at := 0
+		for uint64(i) < n && (at+binary.MaxVarintLen64 <= len(window) || err != nil && at < len(window)) {
+			v, k := uint64(window[at]), 1
+			if v >= 0x80 {
+				v, k = binary.Uvarint(window[at:])
+			}
+			if k <= 0 {
+				err = cmp.Or(err, errLong)
+				break
+			}
+			set(i, v)
+			i, at = i+1, at+k
+		}
+		c.r.Discard(at) //nolint:errcheck // it is there
+		if err != nil && uint64(i) < n {
+			c.fail(i, err)
+		}
 	}
 }
 
-func (c *columnReader) unsigned(n int, set func(int, uint64)) {
-	for i := 0; i < n && c.err == nil; i++ {
-		v, err := binary.ReadUvarint(c.r)
-		if err != nil {
-			c.fail(i, err)
-			return
-		}
-		set(i, v)
-	}
-}
+var errLong = fmt.Errorf("a number of more than 64 bits: %w", ErrDamaged)
 
 // end wants the end of the section.
 func (c *columnReader) end() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"numaopt/internal/access"
@@ -49,22 +50,19 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	b.groups, b.groupOf = access.Groups(q)
 	b.dealt()
 	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), OnlyObjects: opt.Objects, OnlyThreads: opt.Threads, Findings: []string{}, Warnings: []string{}}
-	b.totals(r)
-	b.sharing(r)
-	r.Objects = b.objects()
-	r.Loops = b.loops()
-	if err := r.sort(opt.Sort); err != nil {
+	if err := checkSort(opt.Sort); err != nil {
 		return nil, err
 	}
+	together(
+		func() { b.totals(r); b.sharing(r) },
+		func() { r.Objects = b.objects() },
+		func() { r.Loops, r.Threads, r.Matrix = b.loops(), b.threads(), b.matrix() },
+		func() { r.FirstTouch = b.firstTouch() },
+		func() { r.SerialInit, r.Stuck = b.serialInit(), b.stuck() },
+		func() { r.Latency, r.Lines, r.SourceLines = b.latency(), b.lines(), b.sourceLines() },
+	)
+	r.sort(opt.Sort)
 	r.unsought = b.findPatterns(r.Objects, opt)
-	r.Threads = b.threads()
-	r.Matrix = b.matrix()
-	r.FirstTouch = b.firstTouch()
-	r.SerialInit = b.serialInit()
-	r.Stuck = b.stuck()
-	r.Latency = b.latency()
-	r.Lines = b.lines()
-	r.SourceLines = b.sourceLines()
 	r.Run = run(&p.Run)
 	r.Quality = quality(q)
 	if r.Verdict = verdict(r); r.Quality.Enough {
@@ -72,6 +70,15 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	}
 	r.Warnings = b.warnings(r)
 	return r, nil
+}
+
+// together does what does not depend on each other.
+func together(parts ...func()) {
+	var wait sync.WaitGroup
+	for _, part := range parts {
+		wait.Go(part)
+	}
+	wait.Wait()
 }
 
 // builder holds what several sections need.

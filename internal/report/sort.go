@@ -33,14 +33,19 @@ func SortKeys() []string {
 	return names
 }
 
-// sort orders objects and loops by a key. Loops have no size, and stay as they are.
-func (r *Report) sort(key string) error {
-	i := slices.IndexFunc(orders, func(o order) bool { return o.name == key })
-	switch {
-	case key == "":
+// checkSort reports a key that is none of SortKeys; empty is the first.
+func checkSort(key string) error {
+	if key == "" || slices.Contains(SortKeys(), key) {
 		return nil
-	case i < 0:
-		return fmt.Errorf("sort by %q: not one of %s", key, strings.Join(SortKeys(), ", "))
+	}
+	return fmt.Errorf("sort by %q: not one of %s", key, strings.Join(SortKeys(), ", "))
+}
+
+// sort orders objects and loops by a key. Loops have no size, and stay as they are.
+func (r *Report) sort(key string) {
+	i := slices.IndexFunc(orders, func(o order) bool { return o.name == key })
+	if i < 0 {
+		return
 	}
 	if by := orders[i].object; by != nil {
 		slices.SortStableFunc(r.Objects, func(a, b Object) int { return by(&a, &b) })
@@ -49,7 +54,6 @@ func (r *Report) sort(key string) error {
 	if by := orders[i].loop; by != nil {
 		slices.SortStableFunc(r.Loops, func(a, b Loop) int { return by(&a, &b) })
 	}
-	return nil
 }
 
 // byText is what the rows of a table come by: as Build has it, or as sorted.
