@@ -46,9 +46,12 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q), merged: opt.Merged}
+	b := &builder{p: q, all: p, merged: opt.Merged}
 	b.groups, b.groupOf = access.Groups(q)
-	b.dealt()
+	together(
+		func() { b.pages, b.total = classify.Pages(q, classify.DefaultOptions()), access.Total(q) },
+		func() { b.uses = classify.NewUses(q); b.dealt() },
+	)
 	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), OnlyObjects: opt.Objects, OnlyThreads: opt.Threads, Findings: []string{}, Warnings: []string{}}
 	if err := checkSort(opt.Sort); err != nil {
 		return nil, err
@@ -58,7 +61,8 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 		func() { r.Objects = b.objects() },
 		func() { r.Loops, r.Threads, r.Matrix = b.loops(), b.threads(), b.matrix() },
 		func() { r.FirstTouch = b.firstTouch() },
-		func() { r.SerialInit, r.Stuck = b.serialInit(), b.stuck() },
+		func() { r.SerialInit = b.serialInit() },
+		func() { r.Stuck = b.stuck() },
 		func() { r.Latency, r.Lines, r.SourceLines = b.latency(), b.lines(), b.sourceLines() },
 	)
 	r.sort(opt.Sort)
@@ -85,6 +89,7 @@ func together(parts ...func()) {
 type builder struct {
 	p, all  *profile.Profile // restricted, and as recorded
 	pages   []classify.Page
+	uses    *classify.Uses
 	total   access.Traffic
 	groups  []access.Group
 	groupOf []int // of each object
@@ -125,7 +130,7 @@ func (b *builder) totals(r *Report) {
 		lo, hi := access.RemoteInterval(b.p, t.DRAM)
 		r.RemoteDRAMCI = &[2]Pct{Pct(lo), Pct(hi)}
 	}
-	r.BestPlacement = pct(classify.BestRemote(b.p, b.pages, 1, one)[0], t.DRAM.Known())
+	r.BestPlacement = pct(classify.BestRemote(b.p, b.pages, b.uses, 1, one)[0], t.DRAM.Known())
 	r.Imbalance = Pct(access.NodeMatrix(b.p, true).Imbalance())
 	r.Match, r.Coverage = Pct(access.MatchPct(b.p)), Pct(access.CoveragePct(b.all))
 }
@@ -184,7 +189,7 @@ func (b *builder) objects() []Object {
 	n, nodes := len(b.groups), len(b.p.Run.Topology.Nodes)
 	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(int(r.Page)) })
 	sharing := classify.Sum(b.pages, n, b.group)
-	best := classify.BestRemote(b.p, b.pages, n, b.group)
+	best := classify.BestRemote(b.p, b.pages, b.uses, n, b.group)
 	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(int(r.Page))*nodes + int(b.p.Threads[r.Thread].Node) })
 	homes := make([]int, n*(nodes+1)) // the last is unknown
 	costs := latency.Costs(b.p, n, b.loaded)
@@ -327,6 +332,8 @@ func (b *builder) firstTouch() []FirstTouch {
 	var list []FirstTouch
 	var ranks []map[int]bool
 	of := make([]int, len(b.p.Pages))
+	var last key // of the page before, which is most often the next one's
+	lastAt := -1
 	for i := range b.p.Pages {
 		g := &b.p.Pages[i]
 		of[i] = -1
@@ -334,7 +341,10 @@ func (b *builder) firstTouch() []FirstTouch {
 			continue
 		}
 		k := key{b.group(i), g.Place, g.Region, b.pages[i].SerialInit}
-		at, ok := index[k]
+		at, ok := lastAt, k == last && lastAt >= 0
+		if !ok {
+			at, ok = index[k]
+		}
 		if !ok {
 			at = len(list)
 			index[k] = at
@@ -344,6 +354,7 @@ func (b *builder) firstTouch() []FirstTouch {
 			})
 			ranks = append(ranks, make(map[int]bool))
 		}
+		last, lastAt = k, at
 		of[i] = at
 		list[at].Pages++
 		list[at].Bytes += units.PageSize
@@ -381,7 +392,7 @@ func rankList(set map[int]bool) string {
 }
 
 func (b *builder) serialInit() []SerialInit {
-	found := classify.FindSerialInit(b.p, b.pages, b.group)
+	found := classify.FindSerialInit(b.p, b.pages, b.uses, b.group)
 	list := make([]SerialInit, 0, len(found))
 	for _, f := range found {
 		list = append(list, SerialInit{
@@ -398,7 +409,7 @@ func (b *builder) serialInit() []SerialInit {
 // stuck lists what page placement cannot help.
 func (b *builder) stuck() []Stuck {
 	list := []Stuck{}
-	for _, s := range classify.FindStuck(b.p, b.pages, b.group) {
+	for _, s := range classify.FindStuck(b.p, b.pages, b.uses, b.group) {
 		x := Stuck{
 			Object: b.groups[s.Group].Name, Remote: s.Remote, RemotePct: pct(s.Remote, b.total.DRAM.Known()),
 			ConflictPct: pct(s.Conflict, s.Remote), EvenlyUsed: int64(s.Even.Bytes()), Loops: []StuckLoop{},
