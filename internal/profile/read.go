@@ -323,36 +323,54 @@ func (c *columnReader) count() uint64 {
 
 func (c *columnReader) signed(n uint64, set func(int, int64)) {
 	last := int64(0)
-	c.unsigned(n, func(i int, v uint64) {
-		last += int64(v>>1) ^ -int64(v&1) // zigzag, as binary.Varint
-		set(i, last)
+	c.each(n, func(at int, values []uint64) {
+		for i, v := range values {
+			last += int64(v>>1) ^ -int64(v&1) // zigzag, as binary.Varint
+			set(at+i, last)
+		}
 	})
 }
 
-// unsigned decodes from what the buffer holds: a value at a time from c.r takes three
-// times as long.
 func (c *columnReader) unsigned(n uint64, set func(int, uint64)) {
-	for i := 0; uint64(i) < n && c.err == nil; {
-		_, err := c.r.Peek(binary.MaxVarintLen64) // fills the buffer
-		window, _ := c.r.Peek(c.r.Buffered())
-		at := 0
-		for uint64(i) < n && (at+binary.MaxVarintLen64 <= len(window) || err != nil && at < len(window)) {
-			v, k := uint64(window[at]), 1
-			if v >= 0x80 {
-				v, k = binary.Uvarint(window[at:])
-			}
-			if k <= 0 {
-				err = cmp.Or(err, errLong)
-				break
-			}
-			set(i, v)
-			i, at = i+1, at+k
+	c.each(n, func(at int, values []uint64) {
+		for i, v := range values {
+			set(at+i, v)
 		}
-		c.r.Discard(at) //nolint:errcheck // it is there
-		if err != nil && uint64(i) < n {
-			c.fail(i, err)
+	})
+}
+
+// each reads n values, some at a time: one at a time from c.r takes four times as long.
+func (c *columnReader) each(n uint64, use func(at int, values []uint64)) {
+	var values [4096]uint64
+	for at := 0; uint64(at) < n && c.err == nil; {
+		some := values[:min(uint64(len(values)), n-uint64(at))]
+		k, err := c.decode(some)
+		use(at, some[:k])
+		if at += k; err != nil && uint64(at) < n {
+			c.fail(at, err)
 		}
 	}
+}
+
+// decode fills values from the buffer, and returns how many it held.
+func (c *columnReader) decode(values []uint64) (n int, err error) {
+	_, err = c.r.Peek(binary.MaxVarintLen64) // fills the buffer
+	window, _ := c.r.Peek(c.r.Buffered())
+	at := 0
+	for n < len(values) && (at+binary.MaxVarintLen64 <= len(window) || err != nil && at < len(window)) {
+		v, k := uint64(window[at]), 1
+		if v >= 0x80 {
+			v, k = binary.Uvarint(window[at:])
+		}
+		if k <= 0 {
+			err = cmp.Or(err, errLong)
+			break
+		}
+		values[n] = v
+		n, at = n+1, at+k
+	}
+	c.r.Discard(at) //nolint:errcheck // it is there
+	return n, err
 }
 
 var errLong = fmt.Errorf("a number of more than 64 bits: %w", ErrDamaged)
