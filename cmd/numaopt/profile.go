@@ -198,9 +198,11 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if opt.pid != 0 && errors.Is(syscall.Kill(opt.pid, 0), syscall.ESRCH) {
 		return usagef("-p %d: there is no such process", opt.pid)
 	}
+	var bare error // why the program cannot have the runtime
 	if !opt.attached() {
-		if _, err := record.Resolve(opt.program[0]); err != nil {
-			return err
+		var path string
+		if path, bare = record.Resolve(opt.program[0]); path == "" {
+			return bare
 		}
 	}
 	machine, why, err := namedOrHost(opt.topology)
@@ -219,6 +221,9 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	}
 	if from.name != sourceEmulate {
 		return runSampled(ctx, std, opt, from)
+	}
+	if bare != nil {
+		return bare
 	}
 	if opt.bind == bindNone {
 		return usagef("--bind none: this run is emulated, and the emulator has to know where threads run; compact or spread")

@@ -74,11 +74,13 @@ func RemoteInterval(p *profile.Profile, f Flow) (lo, hi float64) {
 	if f.Known() == 0 {
 		return math.NaN(), math.NaN()
 	}
-	if p.Run.Period <= 1 {
+	period := float64(p.Run.Period)
+	r := p.Run.Recording
+	estimated := r != nil && r.EvenPeriod > 0
+	if p.Run.Period <= 1 && !(estimated && p.Run.Source == "faults") { // of those, looks at who uses a page are few
 		return f.RemotePct(), f.RemotePct()
 	}
-	period := float64(p.Run.Period)
-	if r := p.Run.Recording; r != nil && r.EvenPeriod > 0 {
+	if estimated {
 		period = r.EvenPeriod
 	}
 	lo, hi = stat.Wilson(float64(f.Remote)/period, float64(f.Known())/period)

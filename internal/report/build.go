@@ -126,8 +126,7 @@ func (b *builder) totals(r *Report) {
 	r.Accesses, r.DRAMAccesses = t.All.Total(), t.DRAM.Total()
 	r.DRAM, r.All = flow(t.DRAM), flow(t.All)
 	r.RemoteDRAM, r.RemoteAccess = Pct(t.DRAM.RemotePct()), Pct(t.All.RemotePct())
-	if b.p.Run.Period > 1 {
-		lo, hi := access.RemoteInterval(b.p, t.DRAM)
+	if lo, hi := access.RemoteInterval(b.p, t.DRAM); b.p.Run.Period > 1 || lo < hi {
 		r.RemoteDRAMCI = &[2]Pct{Pct(lo), Pct(hi)}
 	}
 	r.BestPlacement = pct(classify.BestRemote(b.p, b.pages, b.uses, 1, one)[0], t.DRAM.Known())
