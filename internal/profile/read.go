@@ -340,14 +340,42 @@ func (c *columnReader) unsigned(n uint64, set func(int, uint64)) {
 }
 
 // each reads n values, some at a time: one at a time from c.r takes four times as long.
+// While they are used the next ones are unpacked.
 func (c *columnReader) each(n uint64, use func(at int, values []uint64)) {
-	var values [4096]uint64
-	for at := 0; uint64(at) < n && c.err == nil; {
-		some := values[:min(uint64(len(values)), n-uint64(at))]
-		k, err := c.decode(some)
-		use(at, some[:k])
-		if at += k; err != nil && uint64(at) < n {
-			c.fail(at, err)
+	if c.err != nil {
+		return
+	}
+	batches, free := make(chan batch), make(chan []uint64, 2)
+	for range cap(free) {
+		free <- make([]uint64, min(n, 4096))
+	}
+	go c.unpack(n, batches, free)
+	at := 0
+	for b := range batches {
+		use(at, b.values)
+		if at += len(b.values); b.err != nil && uint64(at) < n {
+			c.fail(at, b.err)
+		}
+		free <- b.values[:cap(b.values)]
+	}
+}
+
+// batch is some values of a column, and why there are no more.
+type batch struct {
+	values []uint64
+	err    error
+}
+
+// unpack sends n values, or as many as there are, in memory of free.
+func (c *columnReader) unpack(n uint64, batches chan<- batch, free <-chan []uint64) {
+	defer close(batches)
+	for n > 0 {
+		values := <-free
+		k, err := c.decode(values[:min(n, uint64(len(values)))])
+		n -= uint64(k)
+		batches <- batch{values[:k], err}
+		if err != nil && n > 0 {
+			return
 		}
 	}
 }

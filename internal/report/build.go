@@ -59,16 +59,18 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	together(
 		func() { b.totals(r); b.sharing(r) },
 		func() { r.Objects = b.objects() },
-		func() { r.Loops, r.Threads, r.Matrix = b.loops(), b.threads(), b.matrix() },
+		func() { r.Loops, r.Matrix = b.loops(), b.matrix() },
+		func() { r.Threads, b.byThread = b.threads(), access.ByThread(b.all) },
+		func() { r.Quality = quality(q) },
+		func() { b.finder = classify.NewPatternFinder(q, b.groups, b.groupOf, opt.Shapes) },
 		func() { r.FirstTouch = b.firstTouch() },
 		func() { r.SerialInit = b.serialInit() },
 		func() { r.Stuck = b.stuck() },
 		func() { r.Latency, r.Lines, r.SourceLines = b.latency(), b.lines(), b.sourceLines() },
 	)
 	r.sort(opt.Sort)
-	r.unsought = b.findPatterns(r.Objects, opt)
+	r.unsought = b.findPatterns(r.Objects, opt.PatternRows)
 	r.Run = run(&p.Run)
-	r.Quality = quality(q)
 	if r.Verdict = verdict(r); r.Quality.Enough {
 		r.Findings = findings(r)
 	}
@@ -87,12 +89,15 @@ func together(parts ...func()) {
 
 // builder holds what several sections need.
 type builder struct {
-	p, all  *profile.Profile // restricted, and as recorded
-	pages   []classify.Page
-	uses    *classify.Uses
-	total   access.Traffic
-	groups  []access.Group
-	groupOf []int // of each object
+	p, all *profile.Profile // restricted, and as recorded
+	pages  []classify.Page
+	uses   *classify.Uses
+	finder *classify.PatternFinder
+	// byThread is the traffic of all, by its threads.
+	byThread []access.Traffic
+	total    access.Traffic
+	groups   []access.Group
+	groupOf  []int // of each object
 	// dealtTo and dealtBy are the DRAM accesses of work that is handed out at run
 	// time, by group and by region; knownTo those of dealtTo of which OpenMP's
 	// runtime says so, the others only look like it.
@@ -258,14 +263,7 @@ func (b *builder) source(o *Object, x *profile.Object) {
 
 // loops lists the regions that made accesses, those with most DRAM accesses first.
 func (b *builder) loops() []Loop {
-	threads := make([]map[int]bool, len(b.p.Regions))
-	for i := range b.p.Rows {
-		r := &b.p.Rows[i]
-		if threads[r.Region] == nil {
-			threads[r.Region] = make(map[int]bool)
-		}
-		threads[r.Region][b.p.Threads[r.Thread].Rank] = true
-	}
+	threads := b.threadsOf()
 	list := []Loop{}
 	for i, t := range access.ByRegion(b.p) {
 		x := &b.p.Regions[i]
@@ -274,7 +272,7 @@ func (b *builder) loops() []Loop {
 		}
 		list = append(list, Loop{
 			Name: b.regionName(i), Kind: string(x.Kind), Function: x.Function, File: x.File, Line: x.Line,
-			Symbol: x.Code.Symbol, Thread: x.Thread, Merged: b.merged[i], Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: len(threads[i]),
+			Symbol: x.Code.Symbol, Thread: x.Thread, Merged: b.merged[i], Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: threads[i],
 			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
 			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
 			remote: t.DRAM.Remote, dealt: pct(b.dealtBy[i], b.total.DRAM.Total()),
@@ -284,6 +282,26 @@ func (b *builder) loops() []Loop {
 		return cmp.Or(cmp.Compare(b.DRAMAccesses, a.DRAMAccesses), cmp.Compare(b.Accesses, a.Accesses))
 	})
 	return list
+}
+
+// threadsOf counts the ranks that ran each region.
+func (b *builder) threadsOf() []int {
+	n := len(b.p.Threads)
+	ran := make([]bool, len(b.p.Regions)*n)
+	for i := range b.p.Rows {
+		ran[int(b.p.Rows[i].Region)*n+int(b.p.Rows[i].Thread)] = true
+	}
+	counts := make([]int, len(b.p.Regions))
+	for i := range counts {
+		ranks := make(map[int]bool)
+		for k, is := range ran[i*n : (i+1)*n] {
+			if is {
+				ranks[b.p.Threads[k].Rank] = true
+			}
+		}
+		counts[i] = len(ranks)
+	}
+	return counts
 }
 
 func (b *builder) regionName(i int) string {

@@ -17,15 +17,14 @@ import (
 
 // findPatterns says of objects what each loop wants of them, of the first alone where
 // that is enough, and returns of how many it does not say it.
-func (b *builder) findPatterns(objects []Object, opt Options) (left int) {
-	finder := classify.NewPatternFinder(b.p, b.groups, b.groupOf, opt.Shapes)
+func (b *builder) findPatterns(objects []Object, enough int) (left int) {
 	rows, done := 0, 0
-	for done < len(objects) && (opt.PatternRows == 0 || rows < opt.PatternRows) {
+	for done < len(objects) && (enough == 0 || rows < enough) {
 		batch := objects[done:min(done+runtime.GOMAXPROCS(0), len(objects))]
 		var wait sync.WaitGroup
 		for i := range batch {
 			wait.Go(func() {
-				x := finder.Find(batch[i].group)
+				x := b.finder.Find(batch[i].group)
 				b.wanted(&batch[i], &x)
 			})
 		}
