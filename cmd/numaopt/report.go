@@ -233,13 +233,19 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 		return err
 	}
 	p, sum, err := profile.ReadFileSum(opt.profile)
+	progress := newProgress(std.err, "reading "+opt.profile)
+	defer progress.end()
+	p, err := profile.ReadFile(opt.profile)
 	if err != nil {
 		return err
 	}
 	in := &reportInput{
 		profile: p, sum: sum, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
 		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads},
+		profile: p, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
+		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads, Sort: opt.sort},
 	}
+	progress.describe("summing up")
 	if !findFormat(opt.format).table || opt.plots != "" {
 		if err := in.make(); err != nil {
 			return fmt.Errorf("report %s: %w", opt.profile, err)
@@ -250,6 +256,7 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 			return fmt.Errorf("report %s: %w", opt.profile, err)
 		}
 	}
+	progress.end()
 	if err := writeReport(std, in); err != nil {
 		return err
 	}
@@ -265,12 +272,12 @@ func (r *reportInput) make() (err error) {
 	if r.build.Shapes, err = shape.Find(r.profile, r.table, r.opt.shapes); err != nil {
 		return err
 	}
+	if r.opt.format == "text" {
+		r.build.PatternRows = r.opt.top
+	}
 	r.build.Merged = advice.Merged(r.profile, readSource, codeLines(r.profile, r.table))
 	if r.report, err = report.Build(r.profile, r.build); err != nil {
 		return err
-	}
-	if err := r.report.Sort(r.opt.sort); err != nil {
-		return fmt.Errorf("--sort: %w", err)
 	}
 	return nil
 }

@@ -92,6 +92,7 @@ func init() { cobra.EnableCommandSorting = false } // the menu has its order
 func run(ctx context.Context, std *stdio, args []string) int {
 	root := newRootCmd(std)
 	for _, c := range commands(std) {
+		addCompletions(c)
 		root.AddCommand(c)
 	}
 	started := markStart(root)
