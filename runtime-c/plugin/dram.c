@@ -22,6 +22,7 @@
 #include "emulate.h"
 
 #define RECENT 32      /* instructions that an inner loop has, a power of two */
+#define ALONE 4096     /* pages of no known owner that are one each; each costs an entry for its instructions */
 #define FIRST_SHIFT 10 /* accesses in a part of a short run, binary logarithm */
 
 /* Arena entries by two words, one of them not 0: open addressing, linear probing. */
@@ -381,19 +382,25 @@ static uint32_t small_site(uint64_t page)
     return 0;
 }
 
-/* What a new page record is part of, as struct nmo_a_page has it. */
+/* What a new page record is part of, as struct nmo_a_page has it. The loader touches
+ * pages of modules before these are known, and the sites of a page's allocations may
+ * change: the first pages of which this cannot say for sure stand for themselves. */
 uint32_t nmo_dram_owner(uint32_t object, uint64_t page, uint32_t rec)
 {
-    static uint32_t unknown;
+    static uint32_t alone, unknown;
     if (object != 0)
         return object;
     uint32_t owner = nmo_code_data(page, rec);
     if (owner != 0)
         return NMO_OWNER_PAGE | owner;
-    uint32_t site = small_site(page);
+    if (__atomic_load_n(&alone, __ATOMIC_RELAXED) < ALONE) {
+        __atomic_fetch_add(&alone, 1, __ATOMIC_RELAXED);
+        return NMO_OWNER_PAGE | rec;
+    }
+    uint32_t site = small_site(page), none = 0;
     if (site != 0)
         return NMO_OWNER_SITE | site;
-    if (unknown == 0)
-        unknown = rec;
-    return NMO_OWNER_PAGE | unknown;
+    if (__atomic_compare_exchange_n(&unknown, &none, rec, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        none = rec;
+    return NMO_OWNER_PAGE | none;
 }
