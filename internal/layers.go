@@ -20,9 +20,10 @@ var Rows = [][]string{
 	{"profile", "plan", "record", "bounds", "pmu", "probe"},
 	{"sample", "counters"},
 	{"ingest", "access", "latency", "launch"},
-	{"shape", "annotate", "timeline"},
-	{"classify", "lab"},
+	{"shape", "annotate", "timeline", "heat"},
+	{"classify", "lab", "export"},
 	{"planner", "check", "doctor"},
 	{"advice"},
 	{"report"},
+	{"html", "figure"},
 }

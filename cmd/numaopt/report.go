@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"numaopt/internal/access"
 	"numaopt/internal/advice"
+	"numaopt/internal/export"
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
 	"numaopt/internal/safefile"
@@ -25,9 +28,16 @@ type reportOptions struct {
 	output  string // file name; "" or "-" is stdout
 	format  string // name of one of reportFormats
 	only    []string
+	objects []string
+	threads []int
 	shapes  []string
 	top     int
+	sort    string // one of report.SortKeys
+	color   string // "auto", "always" or "never"
 	schema  bool
+	plan    string // file name of the plan that html shows
+	plots   string // folder; "" is none
+	before  string // file name of the profile of an earlier run; "" is none
 }
 
 func newReportCmd(std *stdio, run func(context.Context, reportOptions) error) *cobra.Command {
@@ -69,13 +79,29 @@ itself, and the accesses of each thread where it was emulated.
 
 A DRAM access is a miss of the node's last-level cache, under emulation by the
 cache model of the profile. Remote percentages are of accesses to pages whose home
-is known. --only restricts every figure to the accesses from some loops or
-functions, and to the pages that these touch.`,
+is known. --loop restricts every figure to the accesses from some loops or
+functions, --object to those to some objects, --thread to those of some threads,
+and all of them to the pages that these touch.
+
+For other tools, --format csv and parquet write the access table: who accessed which page
+of what, from where, a row for each object, page, thread, loop, operation and level that
+met; pprof writes sums of it with labels (thread, cpu, node, home, object, loop, op,
+data_src), and lines of source where the profile has them. In CSV, names that a spreadsheet
+would take for a formula (that begin with = + - @, a tab or a carriage return) get an
+apostrophe before them. The fields of JSON stay, with type and meaning, as long as its
+version does, see --schema.
+
+` + plotsHelp(),
 		Example: `  numaopt report app.nprof
-  numaopt report app.nprof --only solve --only sweep.c:88
+  numaopt report app.nprof --loop solve --loop sweep.c:88
+  numaopt report app.nprof --object u --sort remote --top 5
   numaopt report app.nprof --shape u=64,64,64,5:8
   numaopt report app.nprof --format json | jq .remote_dram_pct
+  numaopt report app.nprof --format parquet -o app.parquet
+  numaopt report app.nprof --format pprof -o app.pprof; go tool pprof -tagroot object -top app.pprof
   numaopt report app.nprof --format trace -o app.trace.json
+  numaopt report app.nprof --format html -o app.html
+  numaopt report app.nprof --plots figures
   numaopt report --schema > report.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -98,6 +124,14 @@ functions, and to the pages that these touch.`,
 				return usagef("--format %s: not %s", opt.format, formatNames())
 			case opt.top < 0:
 				return usagef("--top %d is negative", opt.top)
+			case opt.plan != "" && opt.format != "html":
+				return usagef("--plan is for --format html")
+			case opt.before != "" && opt.plots == "":
+				return usagef("--before is for --plots")
+			case !slices.Contains(report.SortKeys(), opt.sort):
+				return usagef("--sort %s: not %s", opt.sort, oneOf(report.SortKeys()))
+			case !slices.Contains(colorModes, opt.color):
+				return usagef("--color %s: not %s", opt.color, oneOf(colorModes))
 			}
 			return run(cmd.Context(), opt)
 		},
@@ -106,9 +140,17 @@ functions, and to the pages that these touch.`,
 	f.StringVar(&opt.format, "format", "text", "`FORMAT`: "+formatNames())
 	f.BoolVar(&asJSON, "json", false, "the same as --format json")
 	f.StringVarP(&opt.output, "output", "o", "", "write to `FILE` (default stdout)")
-	f.StringArrayVar(&opt.only, "only", nil, "only these loops or functions: `NAME` or FILE:LINE; may be repeated")
+	f.StringArrayVar(&opt.only, "loop", nil, "only accesses from these loops or functions: `NAME` or FILE:LINE; may be repeated")
+	f.StringArrayVar(&opt.only, "only", nil, "the same as --loop: `NAME`, as other commands have it")
+	f.StringArrayVar(&opt.objects, "object", nil, "only accesses to these objects: `NAME`, or its first word, symbol or variable; may be repeated")
+	f.IntSliceVar(&opt.threads, "thread", nil, "only accesses of the thread of this `RANK`; may be repeated")
 	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
+	f.StringVar(&opt.plan, "plan", "", "with --format html: show what `FILE` changes beside the present")
+	f.StringVar(&opt.plots, "plots", "", "write figures as SVG and PNG into folder `DIR`")
+	f.StringVar(&opt.before, "before", "", "compare with the `PROFILE` of an earlier run in a figure")
+	f.StringVar(&opt.sort, "sort", "cost", "order objects and loops by `KEY`: "+oneOf(report.SortKeys())+"; cost is that of remote loads where it is known, else dram")
+	f.StringVar(&opt.color, "color", "auto", "emphasis by color: `WHEN` is "+oneOf(colorModes)+"; auto is on a terminal, unless NO_COLOR is set")
 	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of the report and exit")
 	return cmd
 }
@@ -116,24 +158,40 @@ functions, and to the pages that these touch.`,
 // reportInput is what a format of report is made of.
 type reportInput struct {
 	profile *profile.Profile
-	report  *report.Report
-	table   *symbol.Table // of the program's files, as far as they are still there
 	opt     reportOptions
+	build   report.Options
+	color   bool
+	// Formats that are written from the profile alone have neither of these.
+	report *report.Report
+	table  *symbol.Table // of the program's files, as far as they are still there
+}
+
+// selected is the part of the profile that the report is of.
+func (r *reportInput) selected() (*profile.Profile, error) {
+	return access.Select(r.profile, r.build.Selection())
 }
 
 // reportFormat is one way to write a report.
 type reportFormat struct {
 	name  string
 	write func(io.Writer, *reportInput) error
+	// table is true of formats that are written from the profile alone. They may be
+	// large, and go to stdout while they are made.
+	table  bool
+	binary bool // not for a terminal
 }
 
 // reportFormats are all of them, in the order of the help.
 var reportFormats = []reportFormat{
-	{"text", func(w io.Writer, r *reportInput) error {
-		return report.WriteText(w, r.report, report.TextOptions{Top: r.opt.top})
+	{name: "text", write: func(w io.Writer, r *reportInput) error {
+		return report.WriteText(w, r.report, report.TextOptions{Top: r.opt.top, Color: r.color})
 	}},
-	{"json", func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
-	{"trace", writeTrace},
+	{name: "json", write: func(w io.Writer, r *reportInput) error { return report.WriteJSON(w, r.report) }},
+	{name: "html", write: writeHTML},
+	{name: "csv", write: exported(export.WriteCSV), table: true},
+	{name: "parquet", write: exported(export.WriteParquet), table: true, binary: true},
+	{name: "pprof", write: exported(export.WritePprof), table: true, binary: true},
+	{name: "trace", write: exported(writeTrace), table: true},
 }
 
 // findFormat is nil where there is no format of that name.
@@ -145,12 +203,17 @@ func findFormat(name string) *reportFormat {
 	return &reportFormats[i]
 }
 
-// formatNames is "a, b or c".
+// formatNames is the names of all.
 func formatNames() string {
 	var names []string
 	for _, f := range reportFormats {
 		names = append(names, f.name)
 	}
+	return oneOf(names)
+}
+
+// oneOf is "a, b or c".
+func oneOf(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
@@ -164,31 +227,58 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	if err != nil {
 		return err
 	}
-	table := &symbol.Table{}
-	shapes, err := shape.Find(p, table, opt.shapes)
-	if err != nil {
-		return fmt.Errorf("report %s: %w", opt.profile, err)
+	in := &reportInput{
+		profile: p, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
+		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads},
 	}
-	r, err := report.Build(p, report.Options{Only: opt.only, Shapes: shapes, Merged: advice.Merged(p, readSource, codeLines(p, table))})
-	if err != nil {
-		return fmt.Errorf("report %s: %w", opt.profile, err)
+	if !findFormat(opt.format).table || opt.plots != "" {
+		if err := in.make(); err != nil {
+			return fmt.Errorf("report %s: %w", opt.profile, err)
+		}
 	}
-	if err := writeReport(std, &reportInput{profile: p, report: r, table: table, opt: opt}); err != nil {
+	if opt.plots != "" {
+		if err := writePlots(std, in); err != nil {
+			return fmt.Errorf("report %s: %w", opt.profile, err)
+		}
+	}
+	if err := writeReport(std, in); err != nil {
 		return err
 	}
-	if opt.format == "text" {
-		_, err = fmt.Fprintf(std.err, "next: %s\n", afterReport(opt.profile, r))
+	if opt.format == "text" || opt.plots != "" {
+		_, err = fmt.Fprintf(std.err, "next: %s\n", afterReport(opt.profile, in.report))
 	}
 	return err
 }
 
+// make makes the report.
+func (r *reportInput) make() (err error) {
+	r.table = &symbol.Table{}
+	if r.build.Shapes, err = shape.Find(r.profile, r.table, r.opt.shapes); err != nil {
+		return err
+	}
+	r.build.Merged = advice.Merged(r.profile, readSource, codeLines(r.profile, r.table))
+	if r.report, err = report.Build(r.profile, r.build); err != nil {
+		return err
+	}
+	if err := r.report.Sort(r.opt.sort); err != nil {
+		return fmt.Errorf("--sort: %w", err)
+	}
+	return nil
+}
+
 func writeReport(std *stdio, r *reportInput) error {
-	write := func(w io.Writer) error { return findFormat(r.opt.format).write(w, r) }
-	if out := r.opt.output; out != "" && out != "-" {
+	format := findFormat(r.opt.format)
+	write := func(w io.Writer) error { return format.write(w, r) }
+	switch out := toFile(r.opt.output); {
+	case out != "":
 		if err := safefile.Write(out, write); err != nil {
 			return fmt.Errorf("write report %s: %w", out, err)
 		}
 		return nil
+	case format.binary && isTerminal(std.out):
+		return usagef("--format %s is binary and stdout is a terminal: name a file by -o, or pipe it", format.name)
+	case format.table:
+		return throughBuffer(std.out, r.opt.profile, write)
 	}
 	var b bytes.Buffer // one write, so that a broken pipe is met once
 	if err := write(&b); err != nil {
@@ -196,6 +286,23 @@ func writeReport(std *stdio, r *reportInput) error {
 	}
 	_, err := b.WriteTo(std.out)
 	return err
+}
+
+// throughBuffer writes to out while write makes what is of the profile.
+func throughBuffer(out io.Writer, profile string, write func(io.Writer) error) error {
+	w := bufio.NewWriterSize(out, 1<<16)
+	if err := write(w); err != nil {
+		return fmt.Errorf("report %s: %w", profile, err)
+	}
+	return w.Flush()
+}
+
+// toFile is the name of an output file; empty for stdout.
+func toFile(name string) string {
+	if name == "-" {
+		return ""
+	}
+	return name
 }
 
 // afterReport is the command that comes next in a session.

@@ -41,16 +41,21 @@ func TestReportFlags(t *testing.T) {
 		want reportOptions
 		err  string
 	}{
-		{"a", reportOptions{profile: "a", format: "text", top: 15}, ""},
-		{"a --format json -o b", reportOptions{profile: "a", format: "json", output: "b", top: 15}, ""},
-		{"a --json --top 0", reportOptions{profile: "a", format: "json"}, ""},
-		{"a --only f --only g(int,int)", reportOptions{profile: "a", format: "text", top: 15, only: []string{"f", "g(int,int)"}}, ""},
-		{"--schema", reportOptions{format: "text", top: 15, schema: true}, ""},
+		{"a", reportOptions{profile: "a", format: "text", top: 15, sort: "cost", color: "auto"}, ""},
+		{"a --format json -o b", reportOptions{profile: "a", format: "json", output: "b", top: 15, sort: "cost", color: "auto"}, ""},
+		{"a --json --top 0", reportOptions{profile: "a", format: "json", sort: "cost", color: "auto"}, ""},
+		{"a --loop f --object u --thread 3 --thread 0 --sort remote --color never", reportOptions{profile: "a", format: "text", top: 15, only: []string{"f"}, objects: []string{"u"}, threads: []int{3, 0}, sort: "remote", color: "never"}, ""},
+		{"a --only f --only g(int,int)", reportOptions{profile: "a", format: "text", top: 15, sort: "cost", color: "auto", only: []string{"f", "g(int,int)"}}, ""},
+		{"--schema", reportOptions{format: "text", top: 15, sort: "cost", color: "auto", schema: true}, ""},
 		{"", reportOptions{}, "one profile"},
 		{"a b", reportOptions{}, "one profile"},
 		{"a --schema", reportOptions{}, "--schema"},
-		{"a --format html", reportOptions{}, "html"},
+		{"a --format htm", reportOptions{}, "htm"},
+		{"a --plan b", reportOptions{}, "--plan is for --format html"},
 		{"a --top -1", reportOptions{}, "--top"},
+		{"a --sort beauty", reportOptions{}, "cost, dram"},
+		{"a --color red", reportOptions{}, "auto, always or never"},
+		{"a --thread main", reportOptions{}, "--thread"},
 	} {
 		var got reportOptions
 		cmd := newReportCmd(&stdio{}, func(_ context.Context, opt reportOptions) error { got = opt; return nil })
@@ -82,6 +87,12 @@ func TestReportCommand(t *testing.T) {
 		t.Errorf("exit status %d, stderr %q", code, errs)
 	}
 	if code, _, errs = numaopt("report", path, "--only", "nothing"); code != 2 || !strings.Contains(errs, "work.c:20 (work)") {
+		t.Errorf("exit status %d, stderr %q, want 2 and the names at hand", code, errs)
+	}
+	if code, out, _ = numaopt("report", path, "--object", "u", "--thread", "1", "--color", "always"); code != 0 || !strings.Contains(out, "only: object u, thread 1") || !strings.Contains(out, "\x1b[") {
+		t.Errorf("exit status %d:\n%s", code, out)
+	}
+	if code, _, errs = numaopt("report", path, "--object", "nothing"); code != 2 || !strings.Contains(errs, "the profile has ") {
 		t.Errorf("exit status %d, stderr %q, want 2 and the names at hand", code, errs)
 	}
 	if code, _, errs = numaopt("report", path+"x"); code != 2 || !strings.Contains(errs, "no such file") {

@@ -79,6 +79,7 @@ func commands(std *stdio) []*cobra.Command {
 		newApplyCmd(std, func(ctx context.Context, opt applyOptions) error { return runApply(ctx, std, opt) }),
 		newCheckCmd(std, func(ctx context.Context, opt checkOptions) error { return runCheck(ctx, std, opt) }),
 		newLabCmd(std, func(ctx context.Context, opt labOptions) error { return runLab(ctx, std, opt) }),
+		newVersionCmd(std, func(_ context.Context, asJSON bool) error { return runVersion(std, asJSON) }),
 		newManCmd(std, func(ctx context.Context, opt manOptions) error { return runMan(ctx, std, opt) }),
 	}
 }
@@ -115,7 +116,12 @@ where the pages should be, and runs the unmodified program with that plan.
 
 Results go to stdout; progress, warnings and errors to stderr. Exit status:
 0 done, 1 a check failed, 2 bad usage or input, 3 this machine cannot measure
-what was asked. Commands that run a program end with the program's status.`,
+what was asked. Commands that run a program end with the program's status.
+
+Environment: NUMAOPT_LIB is the directory of the runtime and the plugins (default:
+lib/numaopt beside the program), NUMAOPT_KERNEL one with the kernel of the lab's
+guest. NO_COLOR leaves colors out. TMPDIR is where large files go while they are made.
+There is no configuration file: what a run depends on is on its command line.`,
 		Version:               version(),
 		DisableFlagsInUseLine: true,
 		SilenceUsage:          true,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -70,6 +71,24 @@ func TestFirstSteps(t *testing.T) {
 	code, out, stderr := try(context.Background())
 	if code != 0 || !strings.Contains(out, "numaopt doctor") || stderr != "" {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, out, stderr)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, out, stderr := try(context.Background(), "version", "--json")
+	var b map[string]any
+	if err := json.Unmarshal([]byte(out), &b); err != nil || code != 0 || stderr != "" {
+		t.Fatalf("exit %d, %v, stdout %q, stderr %q", code, err, out, stderr)
+	}
+	for _, field := range []string{"numaopt", "go", "system", "runtime_abi", "profile_format", "plan_format"} {
+		if b[field] == nil || b[field] == "" || b[field] == 0.0 {
+			t.Errorf("no %s in %s", field, out)
+		}
+	}
+	_, text, _ := try(context.Background(), "version")
+	_, line, _ := try(context.Background(), "--version")
+	if !strings.HasPrefix(text, line) || line != "numaopt "+b["numaopt"].(string)+"\n" {
+		t.Errorf("version prints %q, --version %q", text, line)
 	}
 }
 

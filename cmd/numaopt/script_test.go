@@ -48,6 +48,7 @@ func setupScript(env *testscript.Env) error {
 			env.Setenv(name, v)
 		}
 	}
+	env.Setenv("PROGRAMS", filepath.Join(programs.Root(), "testdata", "programs"))
 	env.Values["t"] = env.T()
 	return nil
 }

@@ -337,3 +337,53 @@ func TestSampledLives(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestSelect: a part of a profile by loop, object and thread.
+func TestSelect(t *testing.T) {
+	p := profiletest.WithCode(profiletest.Draw(2, 1, "u in a.f90 heap: 0!1 9 4 | 1 0 7/5 0", "v heap: 0 2 3"))
+	p.Objects[0].Symbol, p.Objects[0].File = "M::U", "a.f90"
+	p.Latencies = []profile.Latency{{Object: 0, Region: profiletest.Work}, {Object: 1, Region: profiletest.Work}}
+	p.Lines = []profile.LineUse{{Object: 0, Region: profiletest.Work}, {Object: 1, Region: profiletest.Back}}
+	variable := func(o int) string { return []string{"", "w"}[o] }
+	for _, c := range []struct {
+		name             string
+		s                Selection
+		total            uint64
+		pages, latencies int
+		intervals        bool
+		err              string
+	}{
+		{"object", Selection{Objects: []string{"u"}}, 26, 2, 1, false, ""},
+		{"object in Fortran", Selection{Objects: []string{"m::u"}}, 26, 2, 1, false, ""},
+		{"variable", Selection{Objects: []string{"w"}, Variable: variable}, 5, 1, 1, false, ""},
+		{"thread", Selection{Threads: []int{1}}, 14, 3, 0, true, ""},
+		{"both", Selection{Threads: []int{1}, Objects: []string{"v"}}, 3, 1, 0, false, ""},
+		{"loop and object", Selection{Loops: []string{"back"}, Objects: []string{"u"}}, 5, 1, 0, false, ""},
+		{"two objects", Selection{Objects: []string{"u", "v"}}, 31, 3, 2, false, ""},
+		{"no such object", Selection{Objects: []string{"x"}}, 0, 0, 0, false, "u in a.f90, v"},
+		{"no such thread", Selection{Threads: []int{2}}, 0, 0, 0, false, "0-1"},
+		{"no such loop", Selection{Loops: []string{"x"}, Threads: []int{0}}, 0, 0, 0, false, "work.c:20 (work)"},
+	} {
+		q, err := Select(p, c.s)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, want an error that lists %q", c.name, err, c.err)
+			}
+			continue
+		}
+		if err != nil || q.Check() != nil {
+			t.Errorf("%s: %v, %v", c.name, err, q.Check())
+			continue
+		}
+		if got := Total(q).All.Total(); got != c.total || len(q.Pages) != c.pages || len(q.Latencies) != c.latencies || len(q.Intervals) > 0 != c.intervals {
+			t.Errorf("%s: %d accesses to %d pages, %d latencies, %d intervals", c.name, got, len(q.Pages), len(q.Latencies), len(q.Intervals))
+		}
+		var code uint64
+		for _, u := range q.CodeUses {
+			code += u.Total()
+		}
+		if len(c.s.Threads) > 0 && code != 0 || len(c.s.Threads) == 0 && code != c.total {
+			t.Errorf("%s: code of %d accesses", c.name, code)
+		}
+	}
+}

@@ -159,6 +159,19 @@ func firstDifference(p *profile.Profile, groups []Group, list []int) int {
 	}
 }
 
+// RegionName is the name of region i as it is passed to Only; "serial" where nothing
+// is known of the code.
+func RegionName(p *profile.Profile, i int) string {
+	switch r := &p.Regions[i]; {
+	case r.Name != "":
+		return r.Name
+	case r.Kind == profile.Serial:
+		return string(profile.Serial)
+	default:
+		return CodeName(p, r.Code)
+	}
+}
+
 // CodeName is how a reader finds c: "file.c:42 (f)" in code that is compiled
 // with debug information, past what is inlined from a language's library; "memset
 // in libc.so.6" in the system's libraries and where only the symbol is known;

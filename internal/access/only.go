@@ -1,10 +1,10 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -13,9 +13,7 @@ import (
 )
 
 // Only returns p restricted to the accesses from regions that one of names
-// matches: rows of other regions are gone, and so are the pages that no row is
-// left of, uses of code and intervals. Cache lines stay whole where one of their parties is of these regions.
-// Everything but the tables is shared with p. Without names it is p itself.
+// matches, see Select. Without names it is p itself.
 //
 // A name matches a region by its Name ("sweep.c:88 (sweep_x)"), its place
 // ("sweep.c:88" or with more of the path), its function or symbol, with or
@@ -24,57 +22,15 @@ import (
 // worksharing loops in it. A name that matches
 // nothing is an error that lists the names at hand.
 func Only(p *profile.Profile, names []string) (*profile.Profile, error) {
-	if len(names) == 0 {
-		return p, nil
-	}
-	in, err := Regions(p, names)
-	if err != nil {
-		return nil, err
-	}
-	q := *p
-	q.Pages, q.Rows = nil, nil
-	number := make([]int, len(p.Pages)) // of the page in q, plus 1; 0 is not there
-	for i := range p.Rows {
-		if in[p.Rows[i].Region] {
-			number[p.Rows[i].Page] = 1
-		}
-	}
-	for i, used := range number {
-		if used != 0 {
-			q.Pages = append(q.Pages, p.Pages[i])
-			number[i] = len(q.Pages)
-		}
-	}
-	for _, r := range p.Rows {
-		if in[r.Region] {
-			r.Page = int32(number[r.Page] - 1)
-			q.Rows = append(q.Rows, r)
-		}
-	}
-	q.Latencies = slices.DeleteFunc(slices.Clone(p.Latencies), func(l profile.Latency) bool { return !in[l.Region] })
-	q.Lines = onlyLines(p, in)
-	q.CodeUses = slices.DeleteFunc(slices.Clone(p.CodeUses), func(u profile.CodeUse) bool { return !in[u.Region] })
-	q.Intervals = slices.DeleteFunc(slices.Clone(p.Intervals), func(v profile.Interval) bool { return !in[v.Region] })
-	return &q, nil
+	return Select(p, Selection{Loops: names})
 }
 
-// onlyLines is the cache lines of p that a region of in is a party of.
-func onlyLines(p *profile.Profile, in []bool) []profile.LineUse {
-	type line struct {
-		object int32
-		offset int64
-	}
-	keep := map[line]bool{}
-	for _, l := range p.Lines {
-		if in[l.Region] {
-			keep[line{l.Object, l.Offset}] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(p.Lines), func(l profile.LineUse) bool { return !keep[line{l.Object, l.Offset}] })
-}
-
-// Regions tells for each region of p whether one of names matches it; see Only.
+// Regions tells for each region of p whether one of names matches it, see Only; without
+// names all do.
 func Regions(p *profile.Profile, names []string) ([]bool, error) {
+	if len(names) == 0 {
+		return everything(len(p.Regions)), nil
+	}
 	in := make([]bool, len(p.Regions))
 	for _, name := range names {
 		found := false
@@ -181,27 +137,39 @@ func samePlace(r *profile.Region, name string) bool {
 	return file == r.File || strings.HasSuffix(r.File, "/"+file)
 }
 
-// namesAtHand lists the regions of p, those with most accesses first.
+// namesAtHand lists the regions of p: loops before others, of each those with most
+// accesses first.
 func namesAtHand(p *profile.Profile) string {
-	const most = 12
 	sums := ByRegion(p)
-	order := make([]int, len(p.Regions))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool {
-		x, y := order[a], order[b]
-		if lx, ly := p.Regions[x].Kind == profile.Loop, p.Regions[y].Kind == profile.Loop; lx != ly {
-			return lx
+	return atHand(len(p.Regions), func(i int) (string, uint64) {
+		n := sums[i].All.Total()
+		if p.Regions[i].Kind == profile.Loop {
+			n += 1 << 63
 		}
-		return sums[x].All.Total() > sums[y].All.Total()
+		return p.Regions[i].Name, n
 	})
+}
+
+// atHand lists the names of n things for a message, the weightiest first.
+func atHand(n int, thing func(i int) (name string, weight uint64)) string {
+	const most = 12
+	type named struct {
+		name   string
+		weight uint64
+	}
+	var list []named
+	for i := range n {
+		if name, weight := thing(i); name != "" {
+			list = append(list, named{name, weight})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b named) int { return cmp.Compare(b.weight, a.weight) })
 	var names []string
 	seen := make(map[string]bool)
-	for _, i := range order {
-		if n := p.Regions[i].Name; n != "" && !seen[n] {
-			seen[n] = true
-			names = append(names, n)
+	for _, x := range list {
+		if !seen[x.name] {
+			seen[x.name] = true
+			names = append(names, x.name)
 		}
 	}
 	switch {

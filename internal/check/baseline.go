@@ -8,76 +8,155 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
 
 	"numaopt/internal/access"
-	"numaopt/internal/profile"
 	"numaopt/internal/safefile"
 )
 
-// BaselineVersion is the version of the baseline file that this package writes.
-const BaselineVersion = 1
+// BaselineVersion is the version of the baseline file that this package writes; it
+// reads version 1 too, one run without objects and loops.
+const BaselineVersion = 2
 
-// Baseline is what a later profile is held against. Its file is small JSON that
-// belongs in version control: equal figures give equal bytes, and percentages
-// are rounded to two digits after the point.
+// Baseline is what later profiles are held against. Its file is small JSON that belongs
+// in version control: equal figures give equal bytes, one line an object or loop,
+// sorted by names that an edit elsewhere in the source does not change.
 type Baseline struct {
-	Version  int      `json:"numaopt_baseline"`
-	Command  []string `json:"command"`
-	Topology string   `json:"topology"`
-	Only     []string `json:"only"`
-	DRAM     *float64 `json:"remote_dram_pct"`
-	All      *float64 `json:"remote_access_pct"`
+	Version  int              `json:"numaopt_baseline"`
+	Command  []string         `json:"command"`
+	Topology string           `json:"topology"`
+	Only     []string         `json:"only"`
+	Program  BaselineFigure   `json:"program"`
+	Objects  []BaselineFigure `json:"objects"`
+	Loops    []BaselineFigure `json:"loops"`
 }
 
-// NewBaseline makes the baseline of p, restricted to the loops and functions
-// only. It refuses what Run would refuse.
-func NewBaseline(p *profile.Profile, only []string) (*Baseline, error) {
-	if _, err := measure(p, only, DRAM); err != nil {
+// BaselineFigure is the remote percentages of one part in each run, ascending, rounded to
+// two digits after the point.
+type BaselineFigure struct {
+	Name string    `json:"name,omitempty"` // empty for the program
+	DRAM []float64 `json:"remote_dram_pct"`
+	All  []float64 `json:"remote_access_pct"`
+	// Sampling is the standard deviation, in points, that a run has from sampling; 0 for
+	// full traces.
+	Sampling float64 `json:"sampling_points,omitempty"`
+}
+
+// figure is a BaselineFigure for one metric.
+type figure struct {
+	kind     Kind
+	name     string
+	values   []float64
+	sampling float64
+}
+
+// NewBaseline makes the baseline of runs, of which there is at least one and which Judge
+// has accepted.
+func NewBaseline(runs []*Measurement, opt Options) (*Baseline, error) {
+	if err := alike(runs); err != nil {
 		return nil, err
 	}
-	q, err := access.Only(p, only)
-	if err != nil {
-		return nil, err
+	first := runs[0]
+	b := &Baseline{
+		Version: BaselineVersion, Command: program(first.Command), Topology: first.Topology,
+		Only: append([]string{}, first.Only...), Objects: []BaselineFigure{}, Loops: []BaselineFigure{},
 	}
-	t := access.Total(q)
-	return &Baseline{
-		Version: BaselineVersion, Command: append([]string{}, p.Run.Command...), Topology: p.Run.Topology.String(),
-		Only: append([]string{}, only...), DRAM: rounded(t.DRAM), All: rounded(t.All),
-	}, nil
+	for i, x := range first.parts {
+		f, all := newFigure(runs, x, opt)
+		switch {
+		case i == 0:
+			f.Name = ""
+			b.Program = f
+		case all && x.kind == Object:
+			b.Objects = append(b.Objects, f)
+		case all && x.kind == Loop:
+			b.Loops = append(b.Loops, f)
+		}
+	}
+	for _, list := range [][]BaselineFigure{b.Objects, b.Loops} {
+		slices.SortFunc(list, func(x, y BaselineFigure) int { return strings.Compare(x.Name, y.Name) })
+	}
+	return b, nil
 }
 
-func rounded(f access.Flow) *float64 {
-	pct := f.RemotePct()
-	if math.IsNaN(pct) {
-		return nil
+// newFigure takes the percentages of x in all runs; all tells whether it matters in each.
+func newFigure(runs []*Measurement, x *part, opt Options) (f BaselineFigure, all bool) {
+	f = BaselineFigure{Name: x.stable, DRAM: []float64{}, All: []float64{}}
+	for _, m := range runs {
+		y := m.part(x.kind, x.stable)
+		if y == nil || !m.matters(y, opt) {
+			return f, false
+		}
+		f.DRAM = append(f.DRAM, round(y.traffic.DRAM.RemotePct()))
+		f.All = append(f.All, round(y.traffic.All.RemotePct()))
+		lo, hi := access.RemoteInterval(m.run, y.traffic.DRAM)
+		f.Sampling = max(f.Sampling, round((hi-lo)/(2*1.96)))
 	}
-	pct = math.Round(pct*100) / 100
-	return &pct
+	slices.Sort(f.DRAM)
+	slices.Sort(f.All)
+	return f, true
 }
 
-// remote is the baseline's percentage for m.
-func (b *Baseline) remote(m Metric) (float64, error) {
-	pct := b.DRAM
+func round(pct float64) float64 { return math.Round(pct*100) / 100 }
+
+// program is the baseline's figure of the whole program.
+func (b *Baseline) program(m Metric) (figure, error) {
+	f := b.Program.figure(Program, m)
+	if len(f.values) == 0 {
+		return f, fmt.Errorf("the baseline has no figure for the metric %s; write it again with --write-baseline", m)
+	}
+	return f, nil
+}
+
+// parts are the baseline's figures of objects and loops.
+func (b *Baseline) parts(m Metric) []figure {
+	var list []figure
+	for _, f := range b.Objects {
+		list = append(list, f.figure(Object, m))
+	}
+	for _, f := range b.Loops {
+		list = append(list, f.figure(Loop, m))
+	}
+	return slices.DeleteFunc(list, func(f figure) bool { return len(f.values) == 0 })
+}
+
+func (f BaselineFigure) figure(kind Kind, m Metric) figure {
+	values := f.DRAM
 	if m == All {
-		pct = b.All
+		values = f.All
 	}
-	if pct == nil {
-		return 0, fmt.Errorf("the baseline has no figure for the metric %s; write it again with --write-baseline", m)
-	}
-	return *pct, nil
+	return figure{kind, f.Name, values, f.Sampling}
 }
 
 // WriteFile writes b to path, whole or not at all.
 func (b *Baseline) WriteFile(path string) error {
-	text, err := json.MarshalIndent(b, "", "  ")
+	text, err := b.text()
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
 	if err := safefile.Write(path, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 		return fmt.Errorf("write baseline %s: %w", path, err)
 	}
 	return nil
+}
+
+// numbers is a list of numbers over several lines; a string has no line breaks in JSON.
+var numbers = regexp.MustCompile(`\[\n\s+([^\[\]"{}]+?)\s*\n\s*\]`)
+
+// text is b with the runs of each figure in a line, so that a difference is read at once.
+func (b *Baseline) text() ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(b); err != nil {
+		return nil, err
+	}
+	return numbers.ReplaceAllFunc(out.Bytes(), func(list []byte) []byte {
+		return append(append([]byte("["), bytes.Join(bytes.Fields(list[1:len(list)-1]), []byte(" "))...), ']')
+	}), nil
 }
 
 // ReadBaseline reads the baseline at path. The error names the path and the cure.
@@ -94,9 +173,13 @@ func ReadBaseline(path string) (*Baseline, error) {
 }
 
 func parseBaseline(text []byte) (*Baseline, error) {
-	b := new(Baseline)
+	var file struct {
+		Baseline
+		DRAM *float64 `json:"remote_dram_pct"` // version 1
+		All  *float64 `json:"remote_access_pct"`
+	}
 	dec := json.NewDecoder(bytes.NewReader(text))
-	if err := dec.Decode(b); err != nil {
+	if err := dec.Decode(&file); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
@@ -104,16 +187,47 @@ func parseBaseline(text []byte) (*Baseline, error) {
 		}
 		return nil, fmt.Errorf("%w; --write-baseline makes a new one", err)
 	}
-	switch {
-	case b.Version == 0:
+	b := &file.Baseline
+	switch b.Version {
+	case 0:
 		return nil, errors.New("not a baseline of numaopt; --write-baseline makes one")
-	case b.Version > BaselineVersion:
+	case 1:
+		b.Program = BaselineFigure{DRAM: one(file.DRAM), All: one(file.All)}
+		b.Objects, b.Loops = nil, nil
+	case BaselineVersion:
+	default:
 		return nil, fmt.Errorf("version %d, this numaopt reads up to %d: update numaopt", b.Version, BaselineVersion)
 	}
-	for _, pct := range []*float64{b.DRAM, b.All} {
-		if pct != nil && !(*pct >= 0 && *pct <= 100) {
-			return nil, fmt.Errorf("%v is not a percentage; --write-baseline makes a new one", *pct)
-		}
+	if err := b.check(); err != nil {
+		return nil, err
 	}
 	return b, nil
+}
+
+func one(pct *float64) []float64 {
+	if pct == nil {
+		return nil
+	}
+	return []float64{*pct}
+}
+
+// check returns what is wrong with the figures of b.
+func (b *Baseline) check() error {
+	named := append(slices.Clone(b.Objects), b.Loops...)
+	for _, f := range named {
+		if f.Name == "" {
+			return errors.New("an object or a loop has no name; --write-baseline makes a new one")
+		}
+	}
+	for _, f := range append(named, b.Program) {
+		for _, pct := range append(slices.Clone(f.DRAM), f.All...) {
+			if !(pct >= 0 && pct <= 100) {
+				return fmt.Errorf("%v is not a percentage; --write-baseline makes a new one", pct)
+			}
+		}
+		if !(f.Sampling >= 0 && f.Sampling <= 100) {
+			return fmt.Errorf("sampling_points %v is not a number of points; --write-baseline makes a new one", f.Sampling)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,10 +28,43 @@ func remote(hundredths int) *profile.Profile {
 	return p
 }
 
+// judge1 checks one profile with the thresholds of the command.
+func judge1(p *profile.Profile, only []string, l Limits) (*Result, error) {
+	return judgeAll([]*profile.Profile{p}, only, l)
+}
+
+func judgeAll(list []*profile.Profile, only []string, l Limits) (*Result, error) {
+	runs, err := measureAll(list, only, l)
+	if err != nil {
+		return nil, err
+	}
+	return Judge(runs, l, DefaultOptions())
+}
+
+func measureAll(list []*profile.Profile, only []string, l Limits) ([]*Measurement, error) {
+	var runs []*Measurement
+	for i, p := range list {
+		m, err := Measure(fmt.Sprintf("run%d", i+1), p, Scope{Only: only, Named: sortedKeys(l.Named)})
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, m)
+	}
+	return runs, nil
+}
+
+func baselineOf(p ...*profile.Profile) (*Baseline, error) {
+	runs, err := measureAll(p, nil, Limits{})
+	if err != nil {
+		return nil, err
+	}
+	return NewBaseline(runs, DefaultOptions())
+}
+
 func pct(f float64) *float64 { return &f }
 
 func base(f float64) *Baseline {
-	return &Baseline{Version: 1, Command: []string{"./app", "100"}, Topology: "2x1", Only: []string{}, DRAM: &f, All: &f}
+	return &Baseline{Command: []string{"app", "100"}, Topology: "2x1", Program: BaselineFigure{DRAM: []float64{f}, All: []float64{f}}}
 }
 
 func TestRun(t *testing.T) {
@@ -54,7 +88,7 @@ func TestRun(t *testing.T) {
 		{"only written", remote(900), Limits{}, true, "ok: 9.00 % of DRAM accesses are remote"},
 	} {
 		c.limits.Metric = DRAM
-		r, err := Run(c.p, nil, c.limits)
+		r, err := judge1(c.p, nil, c.limits)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -81,12 +115,12 @@ func TestMetricAndOnly(t *testing.T) {
 		{DRAM, []string{"work"}, 100},
 		{All, []string{"work"}, 100 * 2000 / 3000.0},
 	} {
-		r, err := Run(p, c.only, Limits{Metric: c.metric, MaxRemote: pct(50)})
+		r, err := judge1(p, c.only, Limits{Metric: c.metric, MaxRemote: pct(50)})
 		if err != nil || r.Remote != c.want || r.Pass != (c.want <= 50) {
 			t.Errorf("%s %v: %+v, %v", c.metric, c.only, r, err)
 		}
 	}
-	if _, err := Run(p, []string{"nothing"}, Limits{Metric: DRAM}); err == nil || NoVerdict(err) {
+	if _, err := judge1(p, []string{"nothing"}, Limits{Metric: DRAM}); err == nil || NoVerdict(err) {
 		t.Errorf("unknown name: %v", err)
 	}
 	if _, err := ParseMetric("l1"); err == nil {
@@ -104,11 +138,11 @@ func TestNoVerdict(t *testing.T) {
 		{"few accesses", profiletest.Draw(2, 1, "u heap: 0 500 499"), access.ErrTooFew},
 		{"homes unknown", profiletest.Draw(2, 1, "u heap: ? 50000 499"), access.ErrTooFew},
 	} {
-		_, err := Run(c.p, nil, Limits{Metric: DRAM, MaxRemote: pct(10)})
+		_, err := judge1(c.p, nil, Limits{Metric: DRAM, MaxRemote: pct(10)})
 		if !errors.Is(err, c.want) || !NoVerdict(err) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
-		if _, err := NewBaseline(c.p, nil); !errors.Is(err, c.want) {
+		if _, err := baselineOf(c.p); !errors.Is(err, c.want) {
 			t.Errorf("%s: baseline: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -120,8 +154,7 @@ func TestWarnings(t *testing.T) {
 		change func(*profile.Profile, *Limits)
 		want   string
 	}{
-		{"another command", func(p *profile.Profile, _ *Limits) { p.Run.Command[1] = "200" }, `another command: "./app 100", now "./app 200"`},
-		{"another topology", func(p *profile.Profile, _ *Limits) { p.Run.Topology.Nodes[0].CPUs = []int{0, 2} }, "another topology"},
+		{"another command", func(p *profile.Profile, _ *Limits) { p.Run.Command[1] = "200" }, `another command: "app 100", now "app 200"`},
 		{"another set of loops", func(_ *profile.Profile, l *Limits) { l.Baseline.Only = []string{"solve"} }, "another set of loops"},
 		{"cut short", func(p *profile.Profile, _ *Limits) { p.Run.Complete = false }, "not complete"},
 		{"its own", func(p *profile.Profile, _ *Limits) { p.Warnings = []string{"x"} }, "x"},
@@ -133,7 +166,7 @@ func TestWarnings(t *testing.T) {
 	} {
 		p, l := remote(900), Limits{Metric: DRAM, Baseline: base(9), MaxIncrease: 1}
 		c.change(p, &l)
-		r, err := Run(p, nil, l)
+		r, err := judge1(p, nil, l)
 		if err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], c.want) {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 		}
@@ -144,7 +177,7 @@ func TestBaselineFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "base.json")
 	p := remote(1234)
 	p.Rows[0].Count += 3 // 12.3363 %, which the file rounds
-	b, err := NewBaseline(p, nil)
+	b, err := baselineOf(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +193,7 @@ func TestBaselineFile(t *testing.T) {
 	if d := cmp.Diff(b, back); d != "" {
 		t.Error(d)
 	}
-	if r, err := Run(p, nil, Limits{Metric: All, Baseline: back}); err != nil || !r.Pass || len(r.Warnings) != 0 {
+	if r, err := judge1(p, nil, Limits{Metric: All, Baseline: back}); err != nil || !r.Pass || len(r.Warnings) != 0 {
 		t.Errorf("a profile against its own baseline: %+v, %v", r, err)
 	}
 	if _, err := ReadBaseline(path + "x"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--write-baseline") {
@@ -179,9 +212,13 @@ func TestBadBaselines(t *testing.T) {
 		{"[]", "--write-baseline"},
 		{"{}", "not a baseline"},
 		{`{"numaopt_report": 1, "remote_dram_pct": 4}`, "not a baseline"},
-		{`{"numaopt_baseline": 2}`, "update numaopt"},
+		{`{"numaopt_baseline": 3}`, "update numaopt"},
 		{`{"numaopt_baseline": 1, "remote_dram_pct": 101}`, "not a percentage"},
 		{`{"numaopt_baseline": 1, "remote_dram_pct": "9"}`, "--write-baseline"},
+		{`{"numaopt_baseline": 2, "program": {"remote_dram_pct": [4, -1]}}`, "not a percentage"},
+		{`{"numaopt_baseline": 2, "program": {"remote_dram_pct": [NaN]}}`, "line 1"},
+		{`{"numaopt_baseline": 2, "program": {"remote_dram_pct": [1], "sampling_points": -2}}`, "sampling_points"},
+		{`{"numaopt_baseline": 2, "objects": [{"remote_dram_pct": [4]}]}`, "no name"},
 	} {
 		if _, err := parseBaseline([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)
@@ -191,7 +228,7 @@ func TestBadBaselines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(remote(1), nil, Limits{Metric: DRAM, Baseline: b}); err == nil || NoVerdict(err) {
+	if _, err := judge1(remote(1), nil, Limits{Metric: DRAM, Baseline: b}); err == nil || NoVerdict(err) {
 		t.Errorf("a baseline without the figure: %v", err)
 	}
 }
@@ -201,12 +238,12 @@ func TestFormats(t *testing.T) {
 	p.Run.Command = []string{"./app", "<&>"}
 	p.Warnings = []string{"<careful>"}
 	for name, limit := range map[string]float64{"pass": 60, "fail": 40} {
-		r, err := Run(p, nil, Limits{Metric: DRAM, MaxRemote: &limit, Baseline: base(50)})
+		r, err := judge1(p, nil, Limits{Metric: DRAM, MaxRemote: &limit, Baseline: base(50)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var js, junit bytes.Buffer
-		if err := errors.Join(r.WriteJSON(&js), r.WriteJUnit(&junit)); err != nil {
+		if err := errors.Join(writeJSON(&js, r), writeJUnit(&junit, r)); err != nil {
 			t.Fatal(err)
 		}
 		golden.Compare(t, "testdata/"+name+".json", js.Bytes())
@@ -219,7 +256,7 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	var skipped bytes.Buffer
-	if err := WriteSkippedJUnit(&skipped, All, []string{"work"}, topo.ErrOneNode); err != nil {
+	if err := writeJUnit(&skipped, NoResult(All, []string{"work"}, topo.ErrOneNode)); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/skipped.xml", skipped.Bytes())

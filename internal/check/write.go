@@ -1,91 +1,116 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
-// WriteText writes the one-line verdict.
-func (r *Result) WriteText(w io.Writer) error {
-	_, err := fmt.Fprintln(w, r.Verdict)
+// Format is a way to write a result.
+type Format struct {
+	Name  string
+	Write func(io.Writer, *Result) error
+}
+
+// Formats are all of them, in the order of the help.
+var Formats = []Format{
+	{"text", writeText}, {"json", writeJSON}, {"junit", writeJUnit}, {"sarif", writeSARIF}, {"github", writeGitHub}, {"markdown", writeMarkdown},
+}
+
+// NoResult stands for a profile that supports no verdict, for the formats to say so.
+// The reason says that there is none.
+func NoResult(m Metric, only []string, reason error) *Result {
+	r := &Result{Metric: m, Only: only, Verdict: oneLine(reason.Error()), Parts: []*Figure{}}
+	r.NoVerdict = reason.Error()
+	return r
+}
+
+// writeText writes the verdict in one line, and below it one for each object and loop
+// that has a limit of its own or failed. Without a verdict it writes nothing: the reason is an error.
+func writeText(w io.Writer, r *Result) error {
+	if r.NoVerdict != "" {
+		return nil
+	}
+	var b bytes.Buffer
+	fmt.Fprintln(&b, r.Verdict)
+	for _, f := range r.told() {
+		fmt.Fprintf(&b, "%s%s\n", f.word(), f.sentence(r.Metric))
+	}
+	_, err := b.WriteTo(w)
 	return err
 }
 
-// WriteJSON writes r as one JSON document.
-func (r *Result) WriteJSON(w io.Writer) error {
+// told is the parts that a reader wants to see.
+func (r *Result) told() []*Figure {
+	var list []*Figure
+	for _, f := range r.Parts {
+		if f.MaxRemote != nil || len(f.Failures) > 0 {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func (f *Figure) word() string {
+	switch {
+	case f.NoVerdict != "":
+		return "  no verdict: "
+	case len(f.Failures) > 0:
+		return "  FAIL: "
+	}
+	return "  ok: "
+}
+
+// title is "object u", "loop a.c:5 (f)".
+func (f *Figure) title() string {
+	if f.Kind == Program {
+		return "program"
+	}
+	return string(f.Kind) + " " + f.Name
+}
+
+// claim is the figure in words.
+func (f *Figure) claim(m Metric) string {
+	if f.Kind == Program {
+		return fmt.Sprintf("%s of %s are remote", percent(f.Remote), m.accesses())
+	}
+	return fmt.Sprintf("%s: %s of its %s are remote", f.title(), percent(f.Remote), m.accesses())
+}
+
+// sentence is how f stands, and for one that failed the line behind most of it.
+func (f *Figure) sentence(m Metric) string {
+	if f.NoVerdict != "" {
+		return f.title() + ": " + f.NoVerdict
+	}
+	s := f.claim(m) + ", " + strings.Join(f.said, " and ")
+	if len(f.Failures) > 0 && len(f.Places) > 0 {
+		x := &f.Places[0]
+		s += fmt.Sprintf("; %.0f %% of these are to %s, %s at %s", x.RemotePct, x.Object, x.what(), x)
+	}
+	return s
+}
+
+// oneLine takes line breaks and control characters out of names: they could look like
+// output of this package, or command a terminal.
+func oneLine(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+// writeJSON writes r as one JSON document; pass is null where there is no verdict.
+func writeJSON(w io.Writer, r *Result) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
+	if r.NoVerdict != "" {
+		return enc.Encode(map[string]any{"pass": nil, "verdict": r.Verdict})
+	}
 	return enc.Encode(r)
-}
-
-// The JUnit elements that CI systems read: github.com/testmoapp/junitxml.
-type suites struct {
-	XMLName xml.Name `xml:"testsuites"`
-	Suite   suite    `xml:"testsuite"`
-}
-
-type suite struct {
-	Name     string  `xml:"name,attr"`
-	Tests    int     `xml:"tests,attr"`
-	Failures int     `xml:"failures,attr"`
-	Errors   int     `xml:"errors,attr"`
-	Skipped  int     `xml:"skipped,attr"`
-	Cases    []tcase `xml:"testcase"`
-}
-
-type tcase struct {
-	Class   string   `xml:"classname,attr"`
-	Name    string   `xml:"name,attr"`
-	Failure *message `xml:"failure,omitempty"`
-	Skipped *message `xml:"skipped,omitempty"`
-	Out     string   `xml:"system-out,omitempty"`
-}
-
-type message struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
-}
-
-// WriteJUnit writes r as one JUnit test case.
-func (r *Result) WriteJUnit(w io.Writer) error {
-	c := tcase{Class: "numaopt.check", Name: caseName(r.Metric, r.Only), Out: strings.Join(append([]string{r.Verdict}, r.Warnings...), "\n")}
-	s := suite{Name: "numaopt check " + strings.Join(r.Command, " "), Tests: 1}
-	if !r.Pass {
-		s.Failures = 1
-		c.Failure = &message{Message: r.Verdict, Text: strings.Join(r.Failures, "\n")}
-	}
-	s.Cases = []tcase{c}
-	return writeXML(w, s)
-}
-
-// WriteSkippedJUnit writes a test case that could not be judged, with the reason.
-func WriteSkippedJUnit(w io.Writer, m Metric, only []string, reason error) error {
-	return writeXML(w, suite{
-		Name: "numaopt check", Tests: 1, Skipped: 1,
-		Cases: []tcase{{Class: "numaopt.check", Name: caseName(m, only), Skipped: &message{Message: reason.Error()}}},
-	})
-}
-
-func caseName(m Metric, only []string) string {
-	name := "remote DRAM accesses"
-	if m == All {
-		name = "remote accesses"
-	}
-	if len(only) > 0 {
-		name += " in " + strings.Join(only, ", ")
-	}
-	return name
-}
-
-func writeXML(w io.Writer, s suite) error {
-	text, err := xml.MarshalIndent(suites{Suite: s}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
-	return err
 }

@@ -18,17 +18,25 @@ import (
 
 // Options restrict a report.
 type Options struct {
-	Only []string // loops and functions, see access.Only; empty is all
+	// Only, Objects and Threads (ranks) are what it is restricted to, see
+	// access.Selection; empty is all.
+	Only, Objects []string
+	Threads       []int
 	// Shapes are the arrays behind objects by index, as far as known; see shape.Find.
 	Shapes map[int]shape.Shape
 	// Merged is by region the lines of the loops that gcc merged, see advice.Merged.
 	Merged map[int][]int
 }
 
-// Build makes the report of p. The only error is a name of Only that p does not
-// have.
+// Selection is the part of a profile that the report is of.
+func (o *Options) Selection() access.Selection {
+	return access.Selection{Loops: o.Only, Objects: o.Objects, Threads: o.Threads, Variable: func(i int) string { return o.Shapes[i].Variable }}
+}
+
+// Build makes the report of p. The only error is a name of a loop, object or thread that
+// p does not have.
 func Build(p *profile.Profile, opt Options) (*Report, error) {
-	q, err := access.Only(p, opt.Only)
+	q, err := access.Select(p, opt.Selection())
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +44,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	b.groups, b.groupOf = access.Groups(q)
 	b.dealt()
 	b.patterns = classify.FindPatterns(q, b.groups, b.groupOf, opt.Shapes)
-	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), Findings: []string{}, Warnings: []string{}}
+	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), OnlyObjects: opt.Objects, OnlyThreads: opt.Threads, Findings: []string{}, Warnings: []string{}}
 	b.totals(r)
 	b.sharing(r)
 	r.Objects = b.objects()
@@ -200,7 +208,7 @@ func (b *builder) objects() []Object {
 		for _, k := range b.groups[i].Objects {
 			o.Placed = o.Placed || b.p.Objects[k].Placed
 		}
-		o.known = pct(b.knownTo[i], t.DRAM.Total())
+		o.known, o.remote = pct(b.knownTo[i], t.DRAM.Total()), t.DRAM.Remote
 		if costs != nil {
 			o.cost = costs[i]
 		}
@@ -251,7 +259,7 @@ func (b *builder) loops() []Loop {
 			Symbol: x.Code.Symbol, Thread: x.Thread, Merged: b.merged[i], Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: len(threads[i]),
 			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
 			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
-			dealt: pct(b.dealtBy[i], b.total.DRAM.Total()),
+			remote: t.DRAM.Remote, dealt: pct(b.dealtBy[i], b.total.DRAM.Total()),
 		})
 	}
 	slices.SortStableFunc(list, func(a, b Loop) int {
@@ -260,18 +268,11 @@ func (b *builder) loops() []Loop {
 	return list
 }
 
-// regionName is the region's name as it is passed to --only; "serial" where
-// nothing is known of the code.
 func (b *builder) regionName(i int) string {
-	switch {
-	case i < 0:
+	if i < 0 {
 		return ""
-	case b.p.Regions[i].Name != "":
-		return b.p.Regions[i].Name
-	case b.p.Regions[i].Kind == profile.Serial:
-		return string(profile.Serial)
 	}
-	return access.CodeName(b.p, b.p.Regions[i].Code)
+	return access.RegionName(b.p, i)
 }
 
 func (b *builder) threads() []Thread {

@@ -25,7 +25,7 @@ func TestThreadPool(t *testing.T) {
 		has     string
 		hasNot  string
 	}{
-		{profile.Loop, false, "would be 0.1 %.|Serial initialisation: |in parallel. u", "in this run|run time"},
+		{profile.Loop, false, "removes up to 84.6 points without a source change.|Serial initialisation: |in parallel. u", "in this run|run time"},
 		{profile.Function, false, "in this run|handed out at run time, as by a thread pool|much of the work looks handed out|Serial initialisation: |in parallel, if its work is not handed out at run time. u", "but work that"},
 		{profile.Loop, true, "in this run|but work that is handed out at run time uses|hands out work while running", "Serial initialisation|Wrong node|looks"},
 	} {

@@ -58,6 +58,10 @@ type Report struct {
 	Warnings []string `json:"warnings"` // what the reader must know before believing a figure
 	Only     []string `json:"only"`     // the loops and functions that it is restricted to; empty is all
 
+	// OnlyObjects and OnlyThreads (ranks) are likewise.
+	OnlyObjects []string `json:"only_objects,omitempty"`
+	OnlyThreads []int    `json:"only_threads,omitempty"`
+
 	RemoteDRAM   Pct     `json:"remote_dram_pct"`
 	RemoteDRAMCI *[2]Pct `json:"remote_dram_ci"` // null where every access was counted
 	RemoteAccess Pct     `json:"remote_access_pct"`
@@ -88,6 +92,8 @@ type Report struct {
 	SourceLines *SourceLines `json:"source_lines,omitempty"`
 	Quality     Quality      `json:"quality"`
 	Run         Run          `json:"run"`
+
+	sorted string // the key of Sort, empty before
 }
 
 // Flow is accesses by where they were served; the three shares add up to 100.
@@ -162,6 +168,7 @@ type Object struct {
 	HomePages         []int    `json:"home_pages"`    // by node
 	UnknownPages      int      `json:"unknown_pages"` // without a known home
 	DRAMByNode        []uint64 `json:"dram_by_node"`  // by node of the accessing thread
+	remote            uint64   // of DRAMAccesses
 	cost              uint64   // cycles of remote loads beyond local ones; 0 is not known
 	Stack             []string `json:"stack,omitempty"` // where it is allocated, innermost first
 	Symbol            string   `json:"symbol,omitempty"`
@@ -221,6 +228,7 @@ type Loop struct {
 	DRAMPct      Pct    `json:"dram_pct"`
 	RemoteDRAM   Pct    `json:"remote_dram_pct"`
 	RemoteAccess Pct    `json:"remote_access_pct"`
+	remote       uint64 // of DRAMAccesses
 	dealt        Pct    // of all DRAM accesses: this loop's that are such work
 }
 

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/mattn/go-runewidth"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"numaopt/internal/golden"
@@ -157,23 +160,36 @@ func strictSchema(t *testing.T) *jsonschema.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var strict func(any)
-	strict = func(x any) {
-		switch x := x.(type) {
-		case map[string]any:
-			if x["type"] == "object" {
-				x["additionalProperties"] = false
-			}
-			for _, v := range x {
-				strict(v)
-			}
-		case []any:
-			for _, v := range x {
-				strict(v)
-			}
+	return compile(t, closed(doc))
+}
+
+// closed takes the leave for fields that it does not describe from a schema.
+func closed(doc any) any {
+	walk(doc, func(x map[string]any) {
+		if x["type"] == "object" {
+			x["additionalProperties"] = false
+		}
+	})
+	return doc
+}
+
+// walk visits every object of a JSON document.
+func walk(x any, visit func(map[string]any)) {
+	switch x := x.(type) {
+	case map[string]any:
+		visit(x)
+		for _, v := range x {
+			walk(v, visit)
+		}
+	case []any:
+		for _, v := range x {
+			walk(v, visit)
 		}
 	}
-	strict(doc)
+}
+
+func compile(t *testing.T, doc any) *jsonschema.Schema {
+	t.Helper()
 	c := jsonschema.NewCompiler()
 	if err := c.AddResource("report.json", doc); err != nil {
 		t.Fatal(err)
@@ -249,26 +265,117 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// TestWidth: the longest names and figures keep to the line.
+// TestWidth: the longest names, in wide characters too, and figures keep to the line, and
+// nothing in a name reaches the terminal as a command.
 func TestWidth(t *testing.T) {
-	p := profiletest.Draw(10, 3, "u heap: 0!70 "+strings.Repeat("99999999 ", 30)+"| 1 "+strings.Repeat("99999999 ", 30), "v heap: 3 1")
-	long := strings.Repeat("a_long_namespace::", 10) + "and_a_function"
-	for i := range p.Objects {
-		p.Objects[i].Name = "file.cpp:12345 (" + long + ")"
+	for what, long := range map[string]string{
+		"C++": strings.Repeat("a_long_namespace::", 60) + "and_a_function", "wide": strings.Repeat("格子", 500), "accents": strings.Repeat("ü̈", 1000),
+		"words": strings.Repeat("many words ", 100), "HTML": strings.Repeat("<script>", 130), "escapes": strings.Repeat("\x1b[31m\n\t\u202e", 200),
+	} {
+		p := profiletest.WithCode(profiletest.Draw(10, 3, "u heap: 0!70 "+strings.Repeat("99999999 ", 30)+"| 1 "+strings.Repeat("99999999 ", 30), "v heap: 3 1"))
+		for i := range p.Objects {
+			p.Objects[i].Name = "file.cpp:12345 (" + long + ")"
+		}
+		for i := range p.Regions {
+			p.Regions[i].Name, p.Regions[i].Thread = long, long
+			p.Regions[i].Entries = math.MaxUint64
+		}
+		p.Places[0].Inlined[0].Function = long
+		p.Run.Command, p.Warnings = []string{"./" + long, long}, []string{"no line is known of " + long}
+		var out bytes.Buffer
+		if err := WriteText(&out, build(t, p), TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(out.String(), "\n") {
+			if n := runewidth.StringWidth(line); n > lineWidth {
+				t.Errorf("%s: %d wide: %s", what, n, line)
+			}
+			if i := strings.IndexFunc(line, func(r rune) bool { return r != utf8.RuneError && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%s: %q", what, line[i:])
+			}
+		}
 	}
-	for i := range p.Regions {
-		p.Regions[i].Name, p.Regions[i].Thread = long, long
-		p.Regions[i].Entries = math.MaxUint64
-	}
-	p.Places[0].Inlined[0].Function = long
-	p.Run.Command = []string{"./" + long, long}
-	var out bytes.Buffer
-	if err := WriteText(&out, build(t, p), TextOptions{}); err != nil {
+}
+
+// TestColor: emphasis is nothing but escape sequences around the same words.
+func TestColor(t *testing.T) {
+	r := build(t, profiles()["killed"])
+	var plain, colored bytes.Buffer
+	if err := errors.Join(WriteText(&plain, r, TextOptions{Top: 10}), WriteText(&colored, r, TextOptions{Top: 10, Color: true})); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(out.String(), "\n") {
-		if n := utf8.RuneCountInString(line); n > lineWidth && !strings.Contains(line, long) {
-			t.Errorf("%d wide: %s", n, line)
+	if strings.Contains(plain.String(), "\x1b") || !strings.Contains(colored.String(), bold+"Sharing of") || !strings.Contains(colored.String(), yellow+"warning: ") {
+		t.Errorf("plain:\n%q\ncolored:\n%q", plain.String(), colored.String())
+	}
+	if got := text.StripEscape(colored.String()); got != plain.String() {
+		t.Errorf("the words differ:\n%s", got)
+	}
+}
+
+func TestSort(t *testing.T) {
+	p := profiletest.Draw(2, 1, "b heap: 1 90 0/0 5 | 1 | 0", "a heap: 0 80 10/2 0", "c global: 0 100 0")
+	for key, want := range map[string]string{
+		"cost": "c b a, work.c:20 (work) work.c:30 (back)", "dram": "c b a, work.c:20 (work) work.c:30 (back)", "remote": "b a c, work.c:20 (work) work.c:30 (back)",
+		"name": "a b c, work.c:20 (work) work.c:30 (back)", "size": "b c a, work.c:20 (work) work.c:30 (back)", "accesses": "c b a, work.c:20 (work) work.c:30 (back)",
+	} {
+		r := build(t, p)
+		if err := r.Sort(key); err != nil {
+			t.Fatal(err)
+		}
+		var names, loops []string
+		for _, o := range r.Objects {
+			names = append(names, o.Name)
+		}
+		for _, l := range r.Loops {
+			loops = append(loops, l.Name)
+		}
+		if got := strings.Join(names, " ") + ", " + strings.Join(loops, " "); got != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+	if err := new(Report).Sort("colour"); err == nil || !strings.Contains(err.Error(), "cost, dram, remote") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSelection: the report of an object or a thread says so.
+func TestSelection(t *testing.T) {
+	p := profiletest.Draw(2, 1, "u heap: 0 900 90", "v heap: 1 900 0")
+	r, err := Build(p, Options{Objects: []string{"v"}, Threads: []int{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := WriteText(&out, r, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Objects) != 1 || r.RemoteDRAM != 100 || r.DRAMAccesses != 900 || !strings.Contains(out.String(), "only: object v, thread 0\n") {
+		t.Errorf("%s", out.String())
+	}
+}
+
+// TestVerdict: one sentence, which says what is known and no more.
+func TestVerdict(t *testing.T) {
+	four := func(names ...string) (lines []string) {
+		for _, n := range names {
+			lines = append(lines, n+" heap: 0!1 0 90 | 0!1 0 90")
+		}
+		return lines
+	}
+	for _, c := range []struct {
+		lines []string
+		want  string
+	}{
+		{four("u"), "98.9 % of 182 DRAM accesses are remote; all of them to u, first touched by the main thread at init.c:5 (main); placing pages removes up to 97.8 points without a source change."},
+		{four("a", "b", "c", "d"), "98.9 % of 728 DRAM accesses are remote; 75.0 % of them are to a, b and c, first touched by the main thread at init.c:5 (main); placing"},
+		{four("a", "b", "c", "d", "e", "f"), "98.9 % of 1,092 DRAM accesses are remote; they go to 6 objects, at most 16.7 % of them to one; placing"},
+		{[]string{"u heap: 0!1 0 900", "v heap: 1 900"}, "99.9 % of 1,801 DRAM accesses are remote; all of them to u and v, first touched by the main thread at init.c:5 (main) and work.c:21 (work); placing"},
+		{[]string{"u heap: 0 5000 | 0 5000 90"}, "Placement is good: 0.9 % of 10,090 DRAM accesses are remote."},
+	} {
+		r := build(t, profiletest.Draw(2, 1, c.lines...))
+		r.Quality.Enough = true
+		if got := verdict(r); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q:\n%s, want\n%s", c.lines, got, c.want)
 		}
 	}
 }

@@ -4,20 +4,25 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/mattn/go-runewidth"
 
 	"numaopt/internal/profile"
+	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
 
 // TextOptions are how much of each table WriteText prints.
 type TextOptions struct {
-	Top int // rows of objects, loops and first touches; 0 is all
+	Top   int  // rows of objects, loops and first touches; 0 is all
+	Color bool // emphasis by the escape sequences of terminals
 }
 
 // lineWidth is the columns that every line of the text keeps to, names cut short.
@@ -26,29 +31,45 @@ const lineWidth = 100
 // WriteText writes r for people: the verdict and what stands behind it, what to
 // know before believing it, and the tables.
 func WriteText(w io.Writer, r *Report, opt TextOptions) error {
-	t := &textWriter{w: w, top: opt.Top}
+	t := &textWriter{w: w, top: opt.Top, color: opt.Color}
 	t.head(r)
 	if r.Accesses == 0 {
 		return t.err
 	}
 	t.sharing(r)
 	t.objects(r)
-	t.patterns(r)
 	t.loops(r)
+	t.matrix(r)
+	t.firstTouch(r)
+	t.patterns(r)
 	t.sourceLines(r)
 	t.latency(r)
 	t.lines(r)
-	t.firstTouch(r)
 	t.threads(r)
-	t.matrix(r)
 	return t.err
 }
 
 // textWriter remembers the first error.
 type textWriter struct {
-	w   io.Writer
-	top int
-	err error
+	w     io.Writer
+	top   int
+	color bool
+	err   error
+}
+
+// The emphasis of terminals. It only repeats what the words say.
+const (
+	plainText = ""
+	bold      = "\x1b[1m"
+	yellow    = "\x1b[33m"
+)
+
+// paint emphasises s, if that is wanted.
+func (t *textWriter) paint(emphasis, s string) string {
+	if !t.color || emphasis == plainText {
+		return s
+	}
+	return emphasis + s + "\x1b[0m"
 }
 
 func (t *textWriter) printf(format string, args ...any) {
@@ -58,30 +79,54 @@ func (t *textWriter) printf(format string, args ...any) {
 }
 
 // wrapped prints a paragraph; lines after the first are indented like the first's text.
-func (t *textWriter) wrapped(first, s string) {
+func (t *textWriter) wrapped(first, s string) { t.emphasised(plainText, first, s) }
+
+func (t *textWriter) emphasised(emphasis, first, s string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
-	s = glue.Replace(plain.Replace(s))
-	for i, line := range strings.Split(text.WrapSoft(s, lineWidth-len(indent)), "\n") {
+	width := lineWidth - len(indent)
+	words := strings.Split(glue.Replace(plain.Replace(printable(s))), " ")
+	for i, w := range words {
+		words[i] = short(w, width)
+	}
+	for i, line := range strings.Split(text.WrapSoft(strings.Join(words, " "), width), "\n") {
 		if i > 0 {
 			first = indent
 		}
-		t.printf("%s%s\n", first, strings.TrimRight(strings.ReplaceAll(line, noBreak, " "), " "))
+		t.printf("%s\n", t.paint(emphasis, first+strings.TrimRight(strings.ReplaceAll(line, noBreak, " "), " ")))
 	}
 }
 
+// printable is s on one line, without what a terminal would take for a command.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == noBreakRune:
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
 // noBreak stands for a space that keeps a number and its unit on one line.
-const noBreak = "\u00a0"
+const (
+	noBreakRune = '\u00a0'
+	noBreak     = string(noBreakRune)
+)
 
 var glue = strings.NewReplacer(" %", noBreak+"%", "< 0.1", "<"+noBreak+"0.1", "> 99.9", ">"+noBreak+"99.9",
 	" million", noBreak+"million", " billion", noBreak+"billion", " KiB", noBreak+"KiB", " MiB", noBreak+"MiB", " GiB", noBreak+"GiB")
 
 func (t *textWriter) head(r *Report) {
 	t.wrapped("", origin(r))
-	if len(r.Only) > 0 {
-		t.wrapped("", "only: "+strings.Join(r.Only, ", "))
+	if only := restriction(r); only != "" {
+		t.wrapped("only: ", only)
 	}
 	t.printf("\n")
-	t.wrapped("", r.Verdict)
+	t.emphasised(bold, "", r.Verdict)
 	for _, f := range r.Findings {
 		t.wrapped("  - ", f)
 	}
@@ -89,11 +134,23 @@ func (t *textWriter) head(r *Report) {
 		if i == 0 {
 			t.printf("\n")
 		}
-		t.wrapped("warning: ", s)
+		t.emphasised(yellow, "warning: ", s)
 	}
 	if r.Accesses > 0 {
 		t.facts(r)
 	}
+}
+
+// restriction is the part of the profile that the report is of; empty is all.
+func restriction(r *Report) string {
+	parts := slices.Clone(r.Only)
+	for _, o := range r.OnlyObjects {
+		parts = append(parts, "object "+o)
+	}
+	if len(r.OnlyThreads) > 0 {
+		parts = append(parts, "thread "+topo.FormatList(slices.Sorted(slices.Values(r.OnlyThreads))))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // origin is one line on where the figures come from.
@@ -229,11 +286,11 @@ func (t *textWriter) sharing(r *Report) {
 }
 
 func (t *textWriter) objects(r *Report) {
-	title := "Objects, by " + r.counted()
+	by := r.counted()
 	if r.Latency != nil && r.Latency.priced() {
-		title = "Objects, by what their remote loads cost"
+		by = "what their remote loads cost"
 	}
-	t.title(title)
+	t.title("Objects, by " + r.byText(by))
 	tab := newTable("object\n ", "kind\n ", "size\n ", r.head(), "remote\n%", "best\n%", "shared\n%", "without\ninit %", "even\n%")
 	shown := t.rows(len(r.Objects), func(i int) bool {
 		o := &r.Objects[i]
@@ -261,7 +318,11 @@ func (t *textWriter) objects(r *Report) {
 }
 
 func (t *textWriter) loops(r *Report) {
-	t.title("Loops, and functions outside loops, by " + r.counted())
+	by := r.counted()
+	if r.sorted != "size" {
+		by = r.byText(by)
+	}
+	t.title("Loops, and functions outside loops, by " + by)
 	tab := newTable("loop\n ", "kind\n ", "entries\n ", "threads\n ", r.head(), "remote\n%", "of all\nremote %")
 	shown := t.rows(len(r.Loops), func(i int) bool { return r.Loops[i].DRAMPct >= tiny })
 	for _, i := range shown {
@@ -385,7 +446,7 @@ func (t *textWriter) matrix(r *Report) {
 	t.render(tab, 0)
 }
 
-func (t *textWriter) title(s string) { t.printf("\n%s\n", s) }
+func (t *textWriter) title(s string) { t.printf("\n%s\n", t.paint(bold, s)) }
 
 // tiny is the share, in per cent of bytes or DRAM accesses, below which a row is
 // left out unless all are asked for.
@@ -458,15 +519,15 @@ func cell(p Pct) string {
 // plain leaves out what tells no two names of one program apart.
 var plain = strings.NewReplacer("(anonymous namespace)::", "")
 
-// short cuts s to n characters, in the middle.
+// short cuts s to n columns, in the middle.
 func short(s string, n int) string {
-	s = plain.Replace(s)
-	r := []rune(s)
-	if len(r) <= n {
+	s = plain.Replace(printable(s))
+	width := runewidth.StringWidth(s)
+	if width <= n {
 		return s
 	}
 	tail := n / 3
-	return string(r[:n-tail-1]) + "…" + string(r[len(r)-tail:])
+	return runewidth.Truncate(s, n-tail-1, "") + "…" + runewidth.TruncateLeft(s, width-tail, "")
 }
 
 // shared prints a class of pages, which private objects do not have.

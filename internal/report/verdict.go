@@ -27,7 +27,6 @@ const (
 
 // verdict is the one sentence that the reader came for.
 func verdict(r *Report) string {
-	n := count(r.DRAMAccesses) + " " + r.counted()
 	switch best := r.BestPlacement; {
 	case r.Accesses == 0:
 		return "No access to memory was recorded."
@@ -36,18 +35,19 @@ func verdict(r *Report) string {
 	case !r.Quality.Enough:
 		return "No verdict: " + r.Quality.Reason + "."
 	case r.RemoteDRAM < goodRemote:
-		return fmt.Sprintf("Placement is good: %v of %s are remote.", r.RemoteDRAM, n)
+		return fmt.Sprintf("Placement is good: %v of %s %s are remote.", r.RemoteDRAM, count(r.DRAMAccesses), r.counted())
 	case r.RemoteDRAM-best < worthSaying:
-		return fmt.Sprintf("%v of %s are remote, and no placement of objects of a page or more makes them fewer (%v at best).", r.RemoteDRAM, n, best)
+		return fmt.Sprintf("%s; no placement of objects of a page or more makes them fewer (%v at best).", remoteText(r), best)
 	default:
-		won, doubt := "uses it most it would be %v", ""
+		won := cell(r.RemoteDRAM - best)
 		if known, looks := chanceGain(r); 100*(known+looks) >= worthDoubt*(r.RemoteDRAM-best) {
-			won, doubt = "used it most in this run it would be %v", ", but work that is handed out at run time uses other pages in each run"
+			doubt := "work that is handed out at run time uses other pages in each run"
 			if looks > known {
-				doubt = ", but much of the work looks handed out at run time, and then it uses other pages in each run"
+				doubt = "much of the work looks handed out at run time, and then it uses other pages in each run"
 			}
+			return fmt.Sprintf("%s; placing pages would have removed up to %s points in this run, but %s.", remoteText(r), won, doubt)
 		}
-		return fmt.Sprintf("%v of %s are remote; with every page on the node that "+won+"%s.", r.RemoteDRAM, n, best, doubt)
+		return fmt.Sprintf("%s; placing pages removes up to %s points without a source change.", remoteText(r), won)
 	}
 }
 

@@ -48,7 +48,7 @@ func set(p *profile.Profile, shapes map[int]Shape, text string) error {
 		if g.Kind.Private() || g.Kind == profile.Unknown || g.Kind == profile.Small {
 			continue
 		}
-		if exact && g.Name != name || !called(p, &g, shapes[g.Objects[0]].Variable, name) {
+		if exact && g.Name != name || !access.Called(p, &g, shapes[g.Objects[0]].Variable, name) {
 			names = append(names, g.Name)
 			continue
 		}
@@ -80,25 +80,6 @@ func set(p *profile.Profile, shapes map[int]Shape, text string) error {
 		names, more = names[:most], ", …"
 	}
 	return fmt.Errorf("--shape %s: no object is called %q; the profile has %s%s", text, name, strings.Join(names, ", "), more)
-}
-
-// called reports whether a user means group g by a name: its own or the first word of
-// it, its symbol, or its variable. Those of Fortran match in upper and lower case.
-func called(p *profile.Profile, g *access.Group, variable, name string) bool {
-	o := &p.Objects[g.Objects[0]]
-	fortran := ident.Fortran(o.File)
-	if o.Site >= 0 && o.Site < len(p.Sites) {
-		for _, c := range p.Sites[o.Site].Frames {
-			fortran = fortran || len(c.Inlined) > 0 && ident.Fortran(c.Inlined[0].File)
-		}
-	}
-	plain, _, _ := strings.Cut(g.Name, " ")
-	for _, s := range []string{g.Name, plain, o.Symbol, variable} {
-		if s != "" && (s == name || fortran && strings.EqualFold(s, name)) {
-			return true
-		}
-	}
-	return false
 }
 
 // finder asks the debug information once for each module and call stack.
