@@ -87,19 +87,17 @@ func (o order) u32(b []byte) uint32 {
 	return v
 }
 
-func (o order) u16(b []byte) uint16 {
-	v := binary.LittleEndian.Uint16(b)
-	if o.foreign {
-		return bits.ReverseBytes16(v)
-	}
-	return v
-}
-
 // head is a record's: its type, misc and size.
 func (o order) head(b []byte) (kind uint32, misc uint16, size int) {
-	if o.foreign {
-		return o.u32(b), o.u16(b[4:]), int(o.u16(b[6:]))
-	}
 	v := binary.LittleEndian.Uint64(b)
+	if o.foreign {
+		v = swapHead(v)
+	}
 	return uint32(v), uint16(v >> 32), int(v >> 48)
+}
+
+// swapHead is a head of the other byte order.
+func swapHead(v uint64) uint64 {
+	v = bits.ReverseBytes64(v)
+	return v>>32 | v>>16&0xffff<<32 | v<<48
 }

@@ -2,6 +2,7 @@ package perfdata_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -240,5 +241,24 @@ func compareWithScript(t *testing.T, file string, events []pt.Event, want []perf
 	}
 	if d := cmp.Diff(mine, got); d != "" {
 		t.Errorf("(-written +perf script):\n%s", d)
+	}
+}
+
+// TestHeadsWithinSamples reads samples that are full of what looks like the heads of
+// records: what processors believe to be the beginning of one is none.
+func TestHeadsWithinSamples(t *testing.T) {
+	raw := make([]byte, 60_004)
+	for at := 4; at < len(raw); at += 8 { // behind a length of 4 bytes
+		binary.LittleEndian.PutUint64(raw[at:], 8<<48|9)
+	}
+	w, want := writer([]pt.Event{event("e", memory|pt.Raw, 1)}, pt.Variable{Raw: raw}, 201) // odd: the middle of the file is within one
+	for _, workers := range []int{1, 3} {
+		f, err := perfdata.Parse("heads", w.File())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, read(t, f, workers), ignore); d != "" || f.Damaged != 0 {
+			t.Errorf("%d workers, %d damaged (-want +got):\n%s", workers, f.Damaged, d)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -66,42 +67,120 @@ func (f *File) next(b []byte) (record, []byte, error) {
 }
 
 // index looks through the heads of all records: what is compressed, where pieces
-// begin, what is not known.
+// begin, what is not known. Several processors do, each from where a record seems to
+// begin; what they found is used where the walk before theirs ends there.
 func (f *File) index() error {
 	for i := range f.streams {
 		s := &f.streams[i]
-		b, mark := s.data, 0
-		s.pieces = []uint64{0}
-		for len(b) > 0 {
-			at := len(s.data) - len(b)
-			if at-mark >= pieceBytes {
-				mark = at
-				s.pieces = append(s.pieces, uint64(at))
+		starts := f.starts(s.data)
+		walks := make([]walk, len(starts)-1)
+		var wait sync.WaitGroup
+		for k := range walks {
+			wait.Go(func() { walks[k] = f.walk(s.data, starts[k], starts[k+1]) })
+		}
+		wait.Wait()
+		for at := 0; at < len(s.data); {
+			k, found := slices.BinarySearch(starts, at)
+			if !found {
+				walks[k-1] = f.walk(s.data, at, starts[k])
+				k--
 			}
-			// The head of a sample is all there is to see of it: this loop runs at the speed of memory.
-			if len(b) >= headBytes {
-				if kind, _, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
-					b = b[n:]
-					continue
-				}
-			}
-			r, rest, err := f.next(b)
-			if err == errCut {
-				f.Cut, s.data = true, s.data[:at]
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("at byte %d of its records: %w", at, err)
-			}
-			if err := f.meet(&r); err != nil {
+			if err := f.take(s, &walks[k]); err != nil {
 				return err
 			}
-			s.packed = s.packed || r.kind == recCompressed || r.kind == recCompressed2
-			if isSide(r.kind) {
-				s.side = append(s.side, uint64(at))
-			}
-			b = rest
+			at = walks[k].end
 		}
+	}
+	return nil
+}
+
+// walk is what was found between two places of a stream, the first of which is where a
+// record begins.
+type walk struct {
+	pieces []uint64
+	others []uint64 // where the records are that are no samples
+	end    int      // of its last record
+	err    error    // of the one behind that
+}
+
+const headsToBelieve = 64
+
+// starts is where the processors' parts of a stream begin, as it seems, from 0 to its end:
+// at heads of records from which many others follow.
+func (f *File) starts(data []byte) []int {
+	out := []int{0}
+	part := max(len(data)/runtime.GOMAXPROCS(0), pieceBytes) &^ 7
+	for near := part; near < len(data); near += part {
+		for at := max(near, out[len(out)-1]+8); at < min(near+1<<16, len(data)); at += 8 {
+			if f.follow(data[at:], headsToBelieve) {
+				out = append(out, at)
+				break
+			}
+		}
+	}
+	return append(out, len(data))
+}
+
+// follow reports whether b begins with the heads of n records, by their looks.
+func (f *File) follow(b []byte, n int) bool {
+	for ; n > 0 && len(b) >= headBytes; n-- {
+		kind, _, size := f.order.head(b)
+		if kind == 0 || kind > recLastUser || size < headBytes || size > len(b) {
+			return false
+		}
+		b = b[size:]
+	}
+	return n == 0
+}
+
+// walk looks through the records of data that begin in [at, to).
+func (f *File) walk(data []byte, at, to int) walk {
+	w, mark := walk{pieces: []uint64{uint64(at)}}, at
+	for at < to {
+		if at-mark >= pieceBytes {
+			mark = at
+			w.pieces = append(w.pieces, uint64(at))
+		}
+		// The head of a sample is all there is to see of it: this loop runs at the speed of memory.
+		if b := data[at:]; len(b) >= headBytes {
+			if kind, _, n := f.order.head(b); kind == recSample && n >= headBytes && n <= len(b) {
+				at += n
+				continue
+			}
+		}
+		_, rest, err := f.next(data[at:])
+		if err != nil {
+			w.err = err
+			break
+		}
+		w.others = append(w.others, uint64(at))
+		at = len(data) - len(rest)
+	}
+	w.end = at
+	return w
+}
+
+// take adds what a walk found to what is known of its stream.
+func (f *File) take(s *stream, w *walk) error {
+	s.pieces = append(s.pieces, w.pieces...)
+	for _, at := range w.others {
+		r, _, err := f.next(s.data[at:])
+		if err == nil {
+			err = f.meet(&r)
+		}
+		if err != nil {
+			return err
+		}
+		s.packed = s.packed || r.kind == recCompressed || r.kind == recCompressed2
+		if isSide(r.kind) {
+			s.side = append(s.side, at)
+		}
+	}
+	switch {
+	case w.err == errCut:
+		f.Cut, s.data = true, s.data[:w.end]
+	case w.err != nil:
+		return fmt.Errorf("at byte %d of its records: %w", w.end, w.err)
 	}
 	return nil
 }

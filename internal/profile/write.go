@@ -95,7 +95,7 @@ func packColumns(p *Profile) ([]byte, error) {
 
 // newPacker packs as many pieces at a time as workers.
 func newPacker(workers int) (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedDefault))
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithEncoderLevel(zstd.SpeedFastest))
 }
 
 // pageColumns and the others are the fields of a table in the order of the file, first

@@ -1,8 +1,6 @@
 package sample
 
 import (
-	"cmp"
-	"math/bits"
 	"sync"
 
 	"numaopt/internal/arena"
@@ -19,12 +17,13 @@ type cell struct {
 	object  int32 // of the process's space
 	region  arena.Region
 	how     how
-	samples uint32 // 0: the cell is free
+	samples uint32
 	count   uint64 // accesses that the samples stand for
 	latency uint64 // cycles, summed over those
 	first   uint64 // time of the earliest sample, ns
+	hash    uint32 // of all that tells cells apart
 	late    uint16 // of loads whose node the page's home tells, see newLate; else 0
-	_       [6]byte
+	_       [2]byte
 }
 
 // how is a CPU and what is known of where an access was served, in bits:
@@ -52,50 +51,27 @@ func newHow(cpu uint32, level profile.Level, op profile.Op, remote, said, fault 
 
 // same reports whether two cells are of one key.
 func (c *cell) same(d *cell) bool {
-	return c.number == d.number && c.tid == d.tid && c.how == d.how && c.region == d.region && c.object == d.object && c.pid == d.pid && c.late == d.late
+	return c.hash == d.hash && c.number == d.number && c.tid == d.tid && c.how == d.how && c.region == d.region && c.object == d.object && c.pid == d.pid && c.late == d.late
 }
 
 // add adds d to c.
 func (c *cell) add(d *cell) {
-	if c.samples == 0 || d.first < c.first {
-		c.first = d.first
-	}
+	c.first = min(c.first, d.first)
 	c.samples += d.samples
 	c.count += d.count
 	c.latency += d.latency
 }
 
-// order puts cells of one process in the order of objects, pages, threads, CPUs and
-// code. It looks at no more than it must: sorting is a third of the work.
-func order(a, b *cell) int {
-	switch {
-	case a.object != b.object:
-		return cmp.Compare(a.object, b.object)
-	case a.number != b.number:
-		return cmp.Compare(a.number, b.number)
-	case a.tid != b.tid:
-		return cmp.Compare(a.tid, b.tid)
-	case a.how.cpu() != b.how.cpu():
-		return cmp.Compare(a.how.cpu(), b.how.cpu())
-	case a.region != b.region:
-		return cmp.Compare(a.region, b.region)
-	}
-	return cmp.Or(cmp.Compare(a.how, b.how), cmp.Compare(a.late, b.late))
-}
-
-func (c *cell) hash() uint64 {
+func (c *cell) newHash() uint32 {
 	h := c.number*0x9e3779b97f4a7c15 ^ uint64(c.tid)<<32 ^ uint64(c.how)
 	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
 	h ^= uint64(c.region)<<24 ^ uint64(uint32(c.object)) ^ uint64(c.pid)<<40 ^ uint64(c.late)<<4
-	return (h ^ h>>32) * 0x94d049bb133111eb >> 20
+	return uint32((h ^ h>>32) * 0x94d049bb133111eb >> 32)
 }
 
 // cells is the table of cells: shards, so that the workers seldom meet, and so that a
-// shard is made larger and sorted while it is in a processor's cache.
-type cells struct {
-	shards [shards]shard
-	first  int // places of a shard that gets its first cells
-}
+// shard is sorted while it is in a processor's cache.
+type cells [shards]shard
 
 const (
 	shardBits = 6
@@ -108,112 +84,142 @@ func shardOf(number uint64) int {
 	return int(number >> 4 * 0x9e3779b97f4a7c15 >> (64 - shardBits))
 }
 
-// newTableOf is a table for the cells of bytes of records: where a shard is large from
-// the beginning it is seldom copied.
-func newTableOf(bytes int) *cells {
-	const least, most = 1 << 7, 1 << 14
-	return &cells{first: min(max(least, 1<<bits.Len(uint(bytes>>12))), most)}
-}
-
-// shard is a part of the table: open addressing, a power of two of places, at most two
-// thirds of them taken.
+// shard is a part of the table: cells as they came, and places by their hash, open
+// addressing, a power of two of them, at most three quarters of them taken. What grows is the
+// places alone: they are small, and the cells stay where they are.
 type shard struct {
 	lock   sync.Mutex
-	places []cell
-	used   int
+	cells  []cell
+	places []place
 	touch  uint32
 }
 
-// batches is a worker's cells that wait to be added, by shard.
+// place is where a cell is: its hash, and its number plus one; 0 is none.
+type place uint64
+
+func newPlace(hash uint32, i int) place { return place(hash)<<32 | place(i+1) }
+
+func (p place) hash() uint32 { return uint32(p >> 32) }
+func (p place) cell() int    { return int(uint32(p)) - 1 }
+
+// batches is a worker's cells that wait to be added: the recent ones, for as long as no
+// other needs their place, since a thread often comes back to a page at once, and
+// behind them those that wait for others of their shard.
 type batches struct {
-	to    *cells
-	n     [shards]int
-	cells [shards][batchSize]cell
+	to     *cells
+	recent [recents]cell // by hash
+	n      [shards]int
+	cells  [shards][batchSize]cell
 }
 
-// batchSize is how many cells are added together: their places are fetched from
-// memory at the same time, not one after the other.
-const batchSize = 64
+const (
+	recents = 1 << 9 // of 64 bytes: about a processor's nearest cache
+	// batchSize is how many cells are added together: their places are fetched from
+	// memory at the same time, not one after the other.
+	batchSize = 64
+)
 
-// put adds the cell of a sample of a page, sooner or later; flush does all that wait.
-func (b *batches) put(number uint64) *cell {
-	i := shardOf(number)
-	if b.n[i] == batchSize {
+// add adds a cell, sooner or later.
+func (b *batches) add(c *cell) {
+	c.hash = c.newHash()
+	r := &b.recent[c.hash%recents]
+	if r.same(c) {
+		r.add(c)
+		return
+	}
+	b.wait(r)
+	*r = *c
+}
+
+// wait puts a cell with the others of its shard; one without samples is none.
+func (b *batches) wait(c *cell) {
+	if c.samples == 0 {
+		return
+	}
+	i := shardOf(c.number)
+	b.cells[i][b.n[i]] = *c
+	if b.n[i]++; b.n[i] == batchSize {
 		b.flush(i)
 	}
-	b.n[i]++
-	return &b.cells[i][b.n[i]-1]
+}
+
+// settle puts the recent cells with the others: what waits is then to be flushed.
+func (b *batches) settle() {
+	for i := range b.recent {
+		b.wait(&b.recent[i])
+	}
+	clear(b.recent[:])
 }
 
 func (b *batches) flush(i int) {
-	t, wait := &b.to.shards[i], b.cells[i][:b.n[i]]
+	t, wait := &b.to[i], b.cells[i][:b.n[i]]
 	b.n[i] = 0
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if 3*(t.used+len(wait)) > 2*len(t.places) {
-		t.grow(max(b.to.first, larger(len(t.places))))
-	}
-	mask := uint64(len(t.places) - 1)
-	var at [batchSize]uint64
+	t.reserve(len(wait))
+	mask := uint32(len(t.places) - 1)
+	var at [batchSize]place
 	for i := range wait {
-		at[i] = wait[i].hash() & mask
-		t.touch += t.places[at[i]].samples // a load that nothing waits for
+		at[i] = t.places[wait[i].hash&mask]
 	}
 	for i := range wait {
-		t.add(&wait[i], at[i], mask)
+		if at[i].hash() == wait[i].hash && at[i] != 0 {
+			t.touch += t.cells[at[i].cell()].samples // a load that nothing waits for
+		}
+	}
+	for i := range wait {
+		t.add(&wait[i], mask)
 	}
 }
 
-func (t *shard) add(c *cell, at, mask uint64) {
-	for {
-		p := &t.places[at]
-		if p.samples == 0 {
-			*p = *c
-			t.used++
-			return
+func (t *shard) add(c *cell, mask uint32) {
+	at := c.hash & mask
+	for ; t.places[at] != 0; at = (at + 1) & mask {
+		if p := t.places[at]; p.hash() == c.hash {
+			if have := &t.cells[p.cell()]; have.same(c) {
+				have.add(c)
+				return
+			}
 		}
-		if p.same(c) {
-			p.add(c)
-			return
-		}
-		at = (at + 1) & mask
 	}
+	t.places[at] = newPlace(c.hash, len(t.cells))
+	t.cells = append(t.cells, *c)
 }
 
-func (t *shard) grow(places int) {
+// reserve makes room for n more cells.
+func (t *shard) reserve(n int) {
+	if len(t.cells)+n > cap(t.cells) {
+		t.cells = moreCells(t.cells)
+	}
+	if 4*(len(t.cells)+n) <= 3*len(t.places) {
+		return
+	}
 	old := t.places
-	t.places, t.used = newCells(places), 0
-	mask := uint64(len(t.places) - 1)
-	for i := range old {
-		if old[i].samples != 0 {
-			t.add(&old[i], old[i].hash()&mask, mask)
+	t.places = make([]place, max(1<<8, 2*len(old)))
+	mask := uint32(len(t.places) - 1)
+	for _, p := range old {
+		if p == 0 {
+			continue
 		}
+		at := p.hash() & mask
+		for ; t.places[at] != 0; at = (at + 1) & mask {
+		}
+		t.places[at] = p
 	}
-	freeCells(old)
 }
 
-// all is the cells of a process in order, see order, their regions numbered as settled
+// all is the cells of a process in order, see sorter, their regions numbered as settled
 // says; the shard is gone after it.
-func (t *shard) all(pid uint32, settled func(arena.Region) arena.Region) []cell {
-	mine := t.places[:0]
-	for i := range t.places {
-		if c := &t.places[i]; c.samples != 0 && c.pid == pid {
+func (t *shard) all(pid uint32, settled func(arena.Region) arena.Region, by *sorter) []cell {
+	mine := t.cells[:0]
+	for i := range t.cells {
+		if c := &t.cells[i]; c.pid == pid {
 			mine = append(mine, *c)
 			last := &mine[len(mine)-1]
 			last.region = settled(last.region)
 		}
 	}
-	out := sorted(mine)
-	freeCells(t.places)
-	t.places = nil
-	return out
-}
-
-// larger is the next size of a shard: small ones are copied seldom, and large ones do
-// not waste much.
-func larger(n int) int {
-	if n < 1<<14 {
-		return 4 * n
-	}
-	return 2 * n
+	t.cells, t.places = nil, nil
+	by.sort(mine)
+	return mine
 }

@@ -37,8 +37,32 @@ const (
 // lineSet is the lines of a set, as far as looking for one needs them: half a line of
 // the cache.
 type lineSet struct {
-	tags    [lineWays]uint16
+	tags    [lineWays / tagsInWord]uint64
 	samples [lineWays]uint16 // no more than fit; 0: the place is free, 1: there was a store
+}
+
+const (
+	tagsInWord = 4 // of 16 bits
+	oneInEach  = 0x0001000100010001
+	topInEach  = 0x8000800080008000
+)
+
+// has reports whether a tag is in the set, or was: most lines are not, and this asks of
+// all places at once whether the difference from theirs is zero.
+func (s *lineSet) has(tag uint16) bool {
+	want, zero := uint64(tag)*oneInEach, uint64(0)
+	for i := range s.tags {
+		d := s.tags[i] ^ want
+		zero |= (d - oneInEach) &^ d & topInEach
+	}
+	return zero != 0
+}
+
+func (s *lineSet) tag(i int) uint16 { return uint16(s.tags[i/tagsInWord] >> (16 * (i % tagsInWord))) }
+
+func (s *lineSet) setTag(i int, tag uint16) {
+	w, shift := &s.tags[i/tagsInWord], 16*(i%tagsInWord)
+	*w = *w&^(0xffff<<shift) | uint64(tag)<<shift
 }
 
 // line is one cache line and who used it.
@@ -87,53 +111,54 @@ type lines struct {
 	all  []line // of set i from i*lineWays on
 }
 
-// add counts p's one sample, at byte b of a line.
-func (t *lines) add(key lineKey, b uint64, served profile.Served, p *party) {
+// place is the set of a key, and its tag there.
+func (k *lineKey) place() (set int, tag uint16) {
+	h := (k.number ^ uint64(k.pid)<<40 ^ uint64(uint32(k.object))<<24) * 0x9e3779b97f4a7c15
+	return int(h >> 32 & (lineSets - 1)), uint16(h >> 48)
+}
+
+// line counts the sample of a cell in its cache line. That most loads are of a line that is
+// not known is seen before anything else is done.
+func (w *worker) line(c *cell, s *perfdata.Sample, op profile.Op, served profile.Served) {
+	t, key := &w.lines, lineKey{s.Addr / profile.LineBytes, c.pid, c.object}
+	if op == profile.Store {
+		served = profile.ServedUnknown
+	}
 	met := served.HITM() || served == profile.ServedRemoteCache
+	n, tag := key.place()
+	if op == profile.Load && !met && (t.sets == nil || !t.sets[n].has(tag)) {
+		return
+	}
 	if t.sets == nil {
-		if !met && p.stores == 0 {
-			return
-		}
 		t.sets, t.all = make([]lineSet, lineSets), make([]line, lineSets*lineWays)
 	}
-	h := (key.number ^ uint64(key.pid)<<40 ^ uint64(uint32(key.object))<<24) * 0x9e3779b97f4a7c15
-	n, tag := int(h>>32&(lineSets-1)), uint16(h>>48)
-	l := t.find(n, tag, &key, p.stores > 0)
+	l := t.find(n, tag, &key, op == profile.Store)
 	if l == nil && met {
 		l = t.make(n, t.sets[n].least(), tag, &key)
 	}
 	if l == nil {
 		return
 	}
-	if p.stores > 0 {
-		p.written = 1 << b
-	} else {
-		p.read = 1 << b
-	}
-	if served.HITM() {
-		p.hitm = p.loads
+	p := party{pc: s.IP, region: c.region, node: int32(w.r.nodeOf[s.CPU])}
+	bit := uint64(1) << (s.Addr % profile.LineBytes)
+	switch {
+	case op == profile.Store:
+		p.stores, p.written = 1, bit
+	case served.HITM():
+		p.loads, p.read, p.hitm = 1, bit, 1
+	default:
+		p.loads, p.read = 1, bit
 	}
 	l.far = l.far || served == profile.ServedRemoteHITM
-	l.join(p)
-}
-
-// line counts the sample of a cell in its cache line.
-func (w *worker) line(c *cell, s *perfdata.Sample, op profile.Op, served profile.Served) {
-	p := party{pc: s.IP, region: c.region, node: int32(w.r.nodeOf[s.CPU])}
-	if op == profile.Store {
-		p.stores, served = 1, profile.ServedUnknown
-	} else {
-		p.loads = 1
-	}
-	w.lines.add(lineKey{s.Addr / profile.LineBytes, c.pid, c.object}, s.Addr%profile.LineBytes, served, &p)
+	l.join(&p)
 }
 
 // find returns the line of a key in set n, one sample older; nil where it is not known.
 // A store makes it known, the second one counts.
 func (t *lines) find(n int, tag uint16, key *lineKey, store bool) *line {
 	set := &t.sets[n]
-	for i := range set.tags {
-		if set.tags[i] != tag || set.samples[i] == 0 {
+	for i := range lineWays {
+		if set.tag(i) != tag || set.samples[i] == 0 {
 			continue
 		}
 		l := &t.all[n*lineWays+i]
@@ -152,7 +177,8 @@ func (t *lines) find(n int, tag uint16, key *lineKey, store bool) *line {
 		if set.samples[i] > 1 {
 			t.all[n*lineWays+i].n = 0
 		}
-		set.tags[i], set.samples[i] = tag, 1
+		set.setTag(i, tag)
+		set.samples[i] = 1
 	}
 	return nil
 }
@@ -170,7 +196,8 @@ func (s *lineSet) least() int {
 
 // make makes place i of set n the line of a key.
 func (t *lines) make(n, i int, tag uint16, key *lineKey) *line {
-	t.sets[n].tags[i], t.sets[n].samples[i] = tag, 2
+	t.sets[n].setTag(i, tag)
+	t.sets[n].samples[i] = 2
 	l := &t.all[n*lineWays+i]
 	l.key, l.n, l.far = *key, 0, false
 	return l

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -8,65 +9,114 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newCells is n free cells. They are not on the heap: there are many, the collector
-// has no business there, and large pages make them cheaper to get and to find. It
+// newCells is room for n cells, not 0. They are not on the heap: there are many, the collector
+// has no business there, and large pages make many cheaper to get and to find. It
 // panics where there is no memory, as make does.
 func newCells(n int) []cell {
-	if n == 0 {
-		return nil
+	at, err := unix.MmapPtr(-1, 0, nil, bytesOf(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	return mapped(at, n, err)[:0]
+}
+
+// moreCells is the cells, with room for more: their pages go there, they are not copied.
+func moreCells(c []cell) []cell {
+	if cap(c) == 0 {
+		return newCells(1 << 10)
 	}
-	bytes := uintptr(n) * unsafe.Sizeof(cell{})
-	at, err := unix.MmapPtr(-1, 0, nil, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	n := 2 * cap(c)
+	at, err := unix.MremapPtr(unsafe.Pointer(unsafe.SliceData(c)), bytesOf(cap(c)), nil, bytesOf(n), unix.MREMAP_MAYMOVE)
+	return mapped(at, n, err)[:len(c)]
+}
+
+func bytesOf(cells int) uintptr { return uintptr(cells) * unsafe.Sizeof(cell{}) }
+
+// mapped is n cells that were mapped, in large pages: the kernel joins neighbouring
+// mappings, so that one may hold the cells of several shards.
+func mapped(at unsafe.Pointer, n int, err error) []cell {
 	if err != nil {
 		panic(fmt.Sprintf("memory for %d cells: %v", n, err))
 	}
-	unix.Madvise(unsafe.Slice((*byte)(at), bytes), unix.MADV_HUGEPAGE) //nolint:errcheck // small pages do
+	unix.Madvise(unsafe.Slice((*byte)(at), bytesOf(n)), unix.MADV_HUGEPAGE) //nolint:errcheck // small pages do
 	return unsafe.Slice((*cell)(at), n)
 }
 
 // freeCells gives cells of newCells back, which nobody may use any more.
 func freeCells(c []cell) {
 	if cap(c) > 0 {
-		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c)), uintptr(cap(c))*unsafe.Sizeof(cell{})) //nolint:errcheck // it was mapped
+		unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(c)), bytesOf(cap(c))) //nolint:errcheck // it was mapped
 	}
 }
 
 // ref stands for a cell, or a page, while they are sorted.
 type ref struct {
 	number uint64
+	who    uint64 // of a cell: thread and CPU
+	what   uint64 // of a cell: region, and how
 	object uint32
 	at     uint32
 }
 
-// sorted is the cells in order, in memory of its own: they are put in the order of
-// pages digit by digit, and those of a page are compared.
-func sorted(all []cell) []cell {
-	refs := make([]ref, len(all))
+// sorter sorts cells and pages; it keeps its memory from one to the next.
+type sorter struct{ refs, spare []ref }
+
+// of is room for n refs.
+func (s *sorter) of(n int) []ref {
+	if cap(s.refs) < n {
+		s.refs, s.spare = make([]ref, n), make([]ref, n)
+	}
+	return s.refs[:n]
+}
+
+// sort puts cells of one process in the order of objects, pages, threads, CPUs and code:
+// digit by digit in that of pages, then those of a page are compared, and at last each
+// cell is moved once.
+func (s *sorter) sort(all []cell) {
+	refs := s.of(len(all))
 	for i := range all {
-		refs[i] = ref{all[i].number, uint32(all[i].object), uint32(i)}
+		c := &all[i]
+		refs[i] = ref{c.number, uint64(c.tid)<<32 | uint64(c.how.cpu()), uint64(c.region)<<32 | uint64(c.how), uint32(c.object), uint32(i)}
 	}
-	refs = inOrder(refs)
-	out := newCells(len(all))
-	first := 0
-	for i, r := range refs {
-		out[i] = all[r.at]
-		if i > 0 && (r.number != refs[i-1].number || r.object != refs[i-1].object) {
-			sortPage(out[first:i])
-			first = i
+	refs = s.inOrder(refs)
+	for first := 0; first < len(refs); {
+		end := first + 1
+		for end < len(refs) && refs[end].number == refs[first].number && refs[end].object == refs[first].object {
+			end++
 		}
+		slices.SortFunc(refs[first:end], func(a, b ref) int {
+			switch {
+			case a.who != b.who:
+				return cmp.Compare(a.who, b.who)
+			case a.what != b.what:
+				return cmp.Compare(a.what, b.what)
+			}
+			return cmp.Compare(all[a.at].late, all[b.at].late)
+		})
+		first = end
 	}
-	sortPage(out[first:])
-	return out
+	move(all, refs)
 }
 
-// inOrder sorts refs by object and number, and keeps the order of equal ones.
-func inOrder(refs []ref) []ref {
-	refs = radix(refs, func(r *ref) uint64 { return r.number })
-	return radix(refs, func(r *ref) uint64 { return uint64(r.object) })
+// move puts cell refs[i].at at place i, and leaves refs in no order.
+func move(all []cell, refs []ref) {
+	for i := range refs {
+		if int(refs[i].at) == i {
+			continue
+		}
+		to, moved := i, all[i]
+		for int(refs[to].at) != i {
+			from := int(refs[to].at)
+			all[to] = all[from]
+			refs[to].at = uint32(to)
+			to = from
+		}
+		all[to] = moved
+		refs[to].at = uint32(to)
+	}
 }
 
-func sortPage(cells []cell) {
-	slices.SortFunc(cells, func(a, b cell) int { return order(&a, &b) })
+// inOrder sorts refs, which are the sorter's, by object and number.
+func (s *sorter) inOrder(refs []ref) []ref {
+	refs = s.radix(refs, func(r *ref) uint64 { return r.number })
+	return s.radix(refs, func(r *ref) uint64 { return uint64(r.object) })
 }
 
 const (
@@ -75,9 +125,9 @@ const (
 )
 
 // radix sorts refs by a number, least digit first, and keeps the order of equal ones.
-// Digits in which all agree cost nothing. It works in refs and in as much memory again,
-// and returns the one with the result.
-func radix(refs []ref, key func(*ref) uint64) []ref {
+// Digits in which all agree cost nothing. It works in refs and in the sorter's spare
+// ones, and returns those with the result.
+func (s *sorter) radix(refs []ref, key func(*ref) uint64) []ref {
 	if len(refs) == 0 {
 		return refs
 	}
@@ -85,14 +135,11 @@ func radix(refs []ref, key func(*ref) uint64) []ref {
 	for i := range refs {
 		differ |= key(&refs[i]) ^ first
 	}
-	var spare []ref
 	for shift := 0; differ>>shift != 0; shift += digitBits {
 		if differ>>shift&(digits-1) == 0 {
 			continue
 		}
-		if spare == nil {
-			spare = make([]ref, len(refs))
-		}
+		spare := s.spare[:len(refs)]
 		var at [digits]uint32
 		for i := range refs {
 			at[key(&refs[i])>>shift&(digits-1)]++
@@ -106,7 +153,8 @@ func radix(refs []ref, key func(*ref) uint64) []ref {
 			spare[*d] = refs[i]
 			*d++
 		}
-		refs, spare = spare, refs
+		s.refs, s.spare = s.spare, s.refs
+		refs = spare
 	}
 	return refs
 }

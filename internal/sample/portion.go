@@ -28,13 +28,17 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 		taken atomic.Int32
 		parts [shards][]cell
 	)
+	for _, w := range workers {
+		w.cells.settle()
+	}
 	for range workers {
 		wait.Go(func() {
+			var by sorter
 			for i := int(taken.Add(1)) - 1; i < shards; i = int(taken.Add(1)) - 1 {
 				for _, w := range workers {
 					w.cells.flush(i)
 				}
-				parts[i] = t.r.cells.shards[i].all(uint32(t.PID), settled)
+				parts[i] = t.r.cells[i].all(uint32(t.PID), settled, &by)
 				out[i] = t.portion(parts[i], faults)
 			}
 		})
@@ -97,12 +101,13 @@ func joined(portions []*portion) []page {
 	for _, o := range portions {
 		all = append(all, o.pages...)
 	}
-	refs := make([]ref, len(all))
+	var by sorter
+	refs := by.of(len(all))
 	for i := range all {
-		refs[i] = ref{all[i].number, uint32(all[i].object), uint32(i)}
+		refs[i] = ref{number: all[i].number, object: uint32(all[i].object), at: uint32(i)}
 	}
 	out := make([]page, len(all))
-	for i, r := range inOrder(refs) {
+	for i, r := range by.inOrder(refs) {
 		out[i] = all[r.at]
 	}
 	return out

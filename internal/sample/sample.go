@@ -88,7 +88,7 @@ func Read(f *perfdata.File, opt Options) (*Table, *Stats, error) {
 	if err := usable(f); err != nil {
 		return nil, nil, err
 	}
-	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]*parts{}, cells: newTableOf(f.Bytes())}
+	r := &reader{f: f, opt: opt, places: newPlaces(opt.Symbols), parts: map[uint32]*parts{}, cells: new(cells)}
 	if err := r.side(); err != nil {
 		return nil, nil, err
 	}

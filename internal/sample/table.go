@@ -33,7 +33,7 @@ type Table struct {
 type page struct {
 	object int32
 	number uint64
-	cells  []cell // in order, see order
+	cells  []cell // in order, see sorter
 	home   int
 	fault  *fault  // its first; nil is not known
 	late   []fault // those that found it here, and moved it away

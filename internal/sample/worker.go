@@ -19,6 +19,7 @@ type worker struct {
 	processes map[uint32]*process
 	finders   int // that processes have
 	codes     []codeEntry
+	sources   [1 << sourceBits]source
 	stats     Stats
 
 	*process // of the latest sample; nil before the first
@@ -80,6 +81,18 @@ type codeEntry struct {
 	pid    uint32
 	region arena.Region
 }
+
+// source remembers what a sample says of where it was served: there are few different
+// ones, in an order that no processor can foresee.
+type source struct {
+	of     perfdata.DataSrc
+	known  bool
+	level  profile.Level
+	remote bool
+	served profile.Served
+}
+
+const sourceBits = 6
 
 // codeEntries is how many instructions are remembered; a power of two.
 const codeEntries = 1 << 13
@@ -156,10 +169,10 @@ func (w *worker) enter(pid uint32) {
 
 // count puts the sample in its cell.
 func (w *worker) count(s *perfdata.Sample, e *role) {
-	level, remote := Level(s.Source)
-	said := e.sources && level == profile.DRAM
-	if e.fault || !e.sources {
-		level, remote = profile.DRAM, false // all that is known is that the page was touched
+	src := w.source(s.Source)
+	said := e.sources && src.level == profile.DRAM
+	if e.fault || !e.sources { // all that is known is that the page was touched
+		src = source{level: profile.DRAM, served: served(s.Source, false)}
 	}
 	op := profile.Load
 	if s.Source.Op()&perfdata.OpStore != 0 || s.Source.Op()&perfdata.OpLoad == 0 && e.store {
@@ -175,19 +188,30 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 		home = w.r.homeOf(s.Phys)
 	}
 	number := s.Addr / units.PageSize
-	c := w.cells.put(number)
-	*c = cell{number: number, pid: s.PID, tid: s.TID, object: object, region: w.region(s),
-		how: newHow(s.CPU, level, op, remote, said, e.fault, home), samples: 1, count: n, first: s.Time}
+	var c cell // field by field: a literal would be made elsewhere, and copied
+	c.number, c.pid, c.tid, c.object, c.region = number, s.PID, s.TID, object, w.region(s)
+	c.how = newHow(s.CPU, src.level, op, src.remote, said, e.fault, home)
+	c.samples, c.count, c.first = 1, n, s.Time
 	if e.fault {
 		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
+		w.cells.add(&c)
 		return
 	}
-	served := served(s.Source, remote)
 	if op == profile.Load {
 		c.latency = s.Latency * n
-		w.latency(c, s, served, remote)
+		w.latency(&c, s, src.served, src.remote)
 	}
-	w.line(c, s, op, served)
+	w.line(&c, s, op, src.served)
+	w.cells.add(&c)
+}
+
+func (w *worker) source(d perfdata.DataSrc) source {
+	s := &w.sources[d*0x9e3779b97f4a7c15>>(64-sourceBits)]
+	if s.of != d || !s.known {
+		level, remote := Level(d)
+		*s = source{d, true, level, remote, served(d, remote)}
+	}
+	return *s
 }
 
 func (w *worker) fault(key frameKey, f fault) {
