@@ -21,6 +21,8 @@
 
 #include "emulate.h"
 
+#define RECENT 32      /* instructions that an inner loop has, a power of two */
+#define ALONE 4096     /* pages of no known owner that are one each; each costs an entry for its instructions */
 #define FIRST_SHIFT 10 /* accesses in a part of a short run, binary logarithm */
 
 /* Arena entries by two words, one of them not 0: open addressing, linear probing. */
@@ -37,10 +39,10 @@ struct cells {
 /* What a vCPU knows of its accesses to DRAM; its own thread's alone. */
 struct nmo_dram {
     struct cells uses, parts; /* parts: of the current one */
-    uint64_t a, b;            /* key of use */
-    struct nmo_a_use *use;    /* the last one; NULL is none */
+    struct cell recent[RECENT]; /* of uses */
     struct nmo_a_interval *now;
     uint32_t part, shift, thread, region; /* of now; region also where it is NULL */
+    uint64_t until;                       /* l1's clock at the end of the part */
     const struct nmo_l1 *l1;
     uint64_t clock, time; /* of l1 and of the thread when its work was last told */
     bool waits;           /* at futexes, if it must */
@@ -112,8 +114,9 @@ static void clear(struct cells *t)
 static struct nmo_a_use *find_use(struct nmo_dram *d, uint64_t code, int op, uint32_t owner, uint32_t region)
 {
     uint64_t a = op == NMO_STORE ? code | STORE : code, b = (uint64_t)owner << 32 | region;
-    if (d->use != NULL && d->a == a && d->b == b)
-        return d->use;
+    struct cell *recent = &d->recent[(code ^ code >> 5 ^ owner) & (RECENT - 1)];
+    if (recent->a == a && recent->b == b)
+        return recent->entry;
     bool fresh;
     struct nmo_a_use *u = entry_of(&d->uses, a, b, NMO_SEC_USES, &fresh);
     if (u == NULL)
@@ -126,9 +129,7 @@ static struct nmo_a_use *find_use(struct nmo_dram *d, uint64_t code, int op, uin
         u->region = region;
         u->op = (uint32_t)op;
     }
-    d->a = a;
-    d->b = b;
-    d->use = u;
+    *recent = (struct cell){a, b, u};
     return u;
 }
 
@@ -210,6 +211,7 @@ static void tell(struct vcpu *v, struct nmo_dram *d, uint32_t region)
     uint64_t passed = time > before ? time - before : 0;
     uint32_t shift, part = part_of(time, &shift);
     d->time = time;
+    d->until = v->l1->clock + (((uint64_t)(part + 1)) << shift) - time;
     if (d->now == NULL || d->part != part || d->shift != shift || d->region != region || d->thread != v->thread)
         enter(d, v->thread, part, shift, region);
     if (d->now == NULL)
@@ -340,7 +342,12 @@ void nmo_dram_access(struct vcpu *v, uint64_t code, int op, uint32_t rec, uint32
     struct nmo_a_use *u = find_use(d, nmo_code_foreign[code >> 48] && v->caller ? v->caller : code, op, page->owner, region);
     if (u != NULL)
         u->count[home < 0 ? NMO_USE_UNKNOWN : (uint32_t)home == v->node ? NMO_USE_LOCAL : NMO_USE_REMOTE] += weight;
-    tell(v, d, region);
+    bool same = d->region == region && d->thread == v->thread && d->l1 == v->l1;
+    if (d->now == NULL || !same || v->l1->clock >= d->until) {
+        tell(v, d, d->region);
+        if (d->region != region)
+            tell(v, d, region);
+    }
     if (d->now != NULL)
         d->now->count[home < 0 ? nmo_model.nodes : (unsigned)home] += weight;
 }
@@ -375,19 +382,25 @@ static uint32_t small_site(uint64_t page)
     return 0;
 }
 
-/* What a new page record is part of, as struct nmo_a_page has it. */
+/* What a new page record is part of, as struct nmo_a_page has it. The loader touches
+ * pages of modules before these are known, and the sites of a page's allocations may
+ * change: the first pages of which this cannot say for sure stand for themselves. */
 uint32_t nmo_dram_owner(uint32_t object, uint64_t page, uint32_t rec)
 {
-    static uint32_t unknown;
+    static uint32_t alone, unknown;
     if (object != 0)
         return object;
     uint32_t owner = nmo_code_data(page, rec);
     if (owner != 0)
         return NMO_OWNER_PAGE | owner;
-    uint32_t site = small_site(page);
+    if (__atomic_load_n(&alone, __ATOMIC_RELAXED) < ALONE) {
+        __atomic_fetch_add(&alone, 1, __ATOMIC_RELAXED);
+        return NMO_OWNER_PAGE | rec;
+    }
+    uint32_t site = small_site(page), none = 0;
     if (site != 0)
         return NMO_OWNER_SITE | site;
-    if (unknown == 0)
-        unknown = rec;
-    return NMO_OWNER_PAGE | unknown;
+    if (__atomic_compare_exchange_n(&unknown, &none, rec, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        none = rec;
+    return NMO_OWNER_PAGE | none;
 }
