@@ -232,17 +232,14 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 		_, err := io.WriteString(std.out, report.Schema)
 		return err
 	}
-	p, sum, err := profile.ReadFileSum(opt.profile)
 	progress := newProgress(std.err, "reading "+opt.profile)
 	defer progress.end()
-	p, err := profile.ReadFile(opt.profile)
+	p, sum, err := profile.ReadFileSum(opt.profile)
 	if err != nil {
 		return err
 	}
 	in := &reportInput{
 		profile: p, sum: sum, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
-		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads},
-		profile: p, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
 		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads, Sort: opt.sort},
 	}
 	progress.describe("summing up")
@@ -276,10 +273,8 @@ func (r *reportInput) make() (err error) {
 		r.build.PatternRows = r.opt.top
 	}
 	r.build.Merged = advice.Merged(r.profile, readSource, codeLines(r.profile, r.table))
-	if r.report, err = report.Build(r.profile, r.build); err != nil {
-		return err
-	}
-	return nil
+	r.report, err = report.Build(r.profile, r.build)
+	return err
 }
 
 func writeReport(std *stdio, r *reportInput) error {
