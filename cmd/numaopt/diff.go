@@ -44,9 +44,10 @@ Where another match is about as good, a warning names it, and the table has "?".
 
 A change counts where it, or its 95 % interval where accesses are sampled, lies beyond
 what equal runs differ by: a point, or more where threads that did the same work missed
-the cache another number of times, as in problems that are about as large as it. Profiles of different numbers of
-nodes are refused, and so is page faults against DRAM accesses: their percentages do not
-compare. What else differs between the runs is a warning.
+the cache another number of times, as in problems that are about as large as it.
+Profiles of different numbers of nodes are refused, and so is page faults against DRAM
+accesses: their percentages do not compare. What else differs between the runs is a
+warning.
 
 Exit status: 0 compared; 1 --fail was given and the remote percentage of DRAM accesses
 rose significantly by more than POINTS; 2 bad usage or input; 3 --fail was given and a

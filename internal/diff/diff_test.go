@@ -288,6 +288,27 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
+// TestRegrouped: a loop that the compiler split in two made nothing worse; one that was
+// added to the function did.
+func TestRegrouped(t *testing.T) {
+	split := func(more string) *profile.Profile {
+		p := grid("0 0", "w global: 0 0 0/0 "+more)
+		p.Regions[profiletest.Back].Function = "work"
+		p.Regions[profiletest.Back].Line = 25
+		p.Regions[profiletest.Back].Code.Inlined[0].Function = "work"
+		return p
+	}
+	one := grid("0 0", "w global: 0 0 4000")
+	one.Regions = one.Regions[:2]
+	for more, want := range map[string]Word{"4000": Same, "9000": Worse} {
+		r := run(t, one, split(more))
+		i := slices.IndexFunc(r.Loops, func(e Entry) bool { return e.New })
+		if i < 0 || r.Loops[i].Contribution.Word != want {
+			t.Errorf("%s accesses by a new loop: %+v", more, r.Loops)
+		}
+	}
+}
+
 // TestNames: what survives a rebuild is of one family, and nothing else is.
 func TestNames(t *testing.T) {
 	family := func(symbol, file string) string {
