@@ -111,5 +111,5 @@ func stableCode(p *profile.Profile, c ident.Code) (string, bool) {
 	if !ok || l.Function == "" || l.FunctionLine <= 0 || l.Line < l.FunctionLine {
 		return "", false
 	}
-	return fmt.Sprintf("%s+%d in %s", withoutArguments(l.Function), l.Line-l.FunctionLine, path.Base(l.File)), true
+	return fmt.Sprintf("%s+%d in %s", WithoutArguments(l.Function), l.Line-l.FunctionLine, path.Base(l.File)), true
 }
