@@ -26,6 +26,8 @@ type Table struct {
 	accesses uint64
 
 	latencies []latencyCell
+	uses      tallies
+	intervals intervals
 	lines     []*sharedLine
 }
 
@@ -76,6 +78,16 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t.number(portions, faults)
 	t.latencies = t.histograms(workers, portions, settled)
 	t.lines = t.sharedLines(workers, settled)
+	for _, w := range workers {
+		w.uses.each(func(c *tally) {
+			if int(c.pid) == t.PID {
+				c.region = settled(c.region)
+				t.uses.add(c)
+			}
+		})
+		w.uses = tallies{}
+	}
+	t.overTime(workers, settled)
 	return t
 }
 
