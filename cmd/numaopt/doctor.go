@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"numaopt/internal/doctor"
 	"numaopt/internal/probe"
@@ -79,10 +76,26 @@ func runDoctor(ctx context.Context, std *stdio, opt doctorOptions) error {
 			return fmt.Errorf("save %s: %w", opt.save, err)
 		}
 	}
+	if next := afterDoctor(r); next != "" && !opt.json {
+		fmt.Fprintf(std.err, "next: %s\n", next)
+	}
 	if !r.Works() {
 		return cannot(errors.New("no program can be profiled, placed or run in the lab here: see the fixes above"))
 	}
 	return nil
+}
+
+// afterDoctor is the command that comes next in a session, of those that work here.
+func afterDoctor(r *doctor.Report) string {
+	for _, a := range r.Abilities {
+		switch {
+		case a.Works && a.Name == "profile":
+			return "numaopt profile -o app.nprof -- ./app ARGS"
+		case a.Works && a.Name == "lab":
+			return "numaopt lab --topology 4x2 -- ./app ARGS"
+		}
+	}
+	return ""
 }
 
 // runLatency measures memory, and shows how far it is where a terminal looks on.
@@ -95,9 +108,11 @@ func runLatency(ctx context.Context, std *stdio, opt doctorOptions) error {
 		return err
 	}
 	measure := probe.Options{Machine: machine, Root: opt.root, Stop: ctx.Done()}
-	if bar := newPairs(std.err); bar != nil {
-		measure.Progress = bar.show
-		defer bar.end()
+	bar := newProgress(std.err, "")
+	defer bar.end()
+	measure.Progress = func(from, to, done, all int) {
+		bar.describe(fmt.Sprintf("node %d, memory of node %d", from, to))
+		bar.show(int64(done), int64(all))
 	}
 	t, err := probe.New(measure)
 	if ctx.Err() != nil {
@@ -112,26 +127,6 @@ func runLatency(ctx context.Context, std *stdio, opt doctorOptions) error {
 	}
 	return t.WriteText(std.out)
 }
-
-// pairs shows which pair of nodes is being measured.
-type pairs struct{ bar *progressbar.ProgressBar }
-
-// newPairs returns nil where w is no terminal.
-func newPairs(w io.Writer) *pairs {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return &pairs{progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish())}
-}
-
-func (p *pairs) show(from, to, done, all int) {
-	p.bar.ChangeMax(all)
-	p.bar.Describe(fmt.Sprintf("node %d, memory of node %d", from, to))
-	p.bar.Set(done) //nolint:errcheck // a terminal that went away
-}
-
-func (p *pairs) end() { p.bar.Clear() } //nolint:errcheck // as above
 
 func writeDoctor(std *stdio, opt doctorOptions, r *doctor.Report) error {
 	if opt.json {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"numaopt/internal/access"
 	"numaopt/internal/arena"
 	"numaopt/internal/classify"
 	"numaopt/internal/lab"
@@ -22,11 +26,21 @@ import (
 	"numaopt/internal/units"
 )
 
-// faultError is how many points faults may be off. The aim is 5. How often the kernel
-// looks at a page in such a run differs with what else the host does, from 5 times to 50,
-// and the first look at a page that it then moves is a remote one: sharing has been 1 to 4
-// points off, the remote share 1 to 8.
-var faultError = map[string]float64{"private": 8, "non-shared": 8, "shared": 8, "remote": 15}
+// faultError is how many points faults may be off. Where they are more, the profile
+// has to say that it does not know better: a remote share outside of its interval is
+// wrong, and so are classes, but for nodes that it says may be missed.
+const faultError = 5
+
+// faultPrograms are profiled in one guest, one after the other.
+var faultPrograms = []struct {
+	program, args string
+	moves         bool // most pages have one user, to whom balancing moves them
+	once          bool // many pages are read once from another node
+}{
+	{"serial-init", "400 400", true, false},
+	{"irregular", "400 512 240", false, false},
+	{"heat", "400 150", false, true},
+}
 
 // TestFaultsAgainstCounter profiles programs by page faults in a guest of four nodes
 // with NUMA balancing, and holds what the profile says of the pages against the lab's
@@ -35,25 +49,38 @@ var faultError = map[string]float64{"private": 8, "non-shared": 8, "shared": 8, 
 // page weighing the same.
 func TestFaultsAgainstCounter(t *testing.T) {
 	if testing.Short() {
-		t.Skip("boots guests")
+		t.Skip("boots a guest")
 	}
-	for _, c := range []struct {
-		program, args string
-		moves         bool // most pages have one user, to whom balancing moves them
-	}{
-		{"serial-init", "400 200", true},
-		{"irregular", "400 512 40", false},
-	} {
+	apps := map[string]string{}
+	for _, c := range faultPrograms {
+		apps[c.program] = programs.Build(t, c.program, "gcc") + " " + c.args
+	}
+	counter, machine := faultsInGuest(t, apps)
+	for _, c := range faultPrograms {
 		t.Run(c.program, func(t *testing.T) {
-			p, pages, r := faultsInGuest(t, programs.Build(t, c.program, "gcc"), c.args)
-			counted, sampled := countedShares(pages, r), sampledShares(p)
-			t.Logf("%d pages; counted %v; by faults %v", len(pages), counted, sampled)
-			for i, name := range []string{"private", "non-shared", "shared", "remote"} {
-				if !(math.Abs(counted[i]-sampled[i]) <= faultError[name]) {
-					t.Errorf("%s: %.1f %% by page faults, %.1f %% counted", name, sampled[i], counted[i])
+			p, err := profile.ReadFile(c.program + ".nprof")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages := pagesOf(t, c.program, machine)
+			text := strings.Join(p.Warnings, "\n")
+			counted, sampled, said := countedShares(pages, counter, 0), sampledShares(p), readFaults(text)
+			seen := counted // without what may be missed
+			if c.once || !(said.each >= 10) {
+				seen = countedShares(pages, counter, said.unseen)
+			}
+			t.Logf("%d pages; counted %.1f, without what may be missed %.1f; by faults %.1f, %.1f a page", len(pages), counted, seen, sampled, said.each)
+			for i, name := range []string{"private", "non-shared", "shared"} {
+				if low, high := min(seen[i], counted[i]), max(seen[i], counted[i]); !(sampled[i] >= low-faultError && sampled[i] <= high+faultError) {
+					t.Errorf("%s: %.1f %% by page faults, %.1f to %.1f %% counted", name, sampled[i], low, high)
 				}
 			}
-			text := strings.Join(p.Warnings, "\n")
+			if access.OnlyFirst(p) || strings.Contains(text, "how far off that is cannot be told") { // a busy host: the kernel did not come to look
+				return
+			}
+			if remote := counted[3]; !(math.Abs(remote-said.remote) <= faultError) && !(remote >= said.low && remote <= said.high) {
+				t.Errorf("remote: %.1f %% counted, by page faults %.1f %%, %.1f to %.1f", remote, said.remote, said.low, said.high)
+			}
 			for _, want := range []string{"tell no loads from stores, and nothing of caches or latency", "NUMA balancing moved "} {
 				if !strings.Contains(text, want) {
 					t.Errorf("no warning with %q in:\n%s", want, text)
@@ -82,50 +109,59 @@ func TestFaultEvents(t *testing.T) {
 	}
 }
 
-// guestScript profiles $1 in the guest. NUMA balancing looks at memory as often as it
+// guestScript prepares the guest for profiles. NUMA balancing looks at memory as often as it
 // would look in a run a hundred times as long: the guest is that slow. The kernel ends
-// with the lab, and with it what is set here. The recording and
+// with the lab, and with it what is set here. Each recording and
 // the runtime's log are kept by a perf of our own.
-const guestScript = `#!/bin/sh
+const guestScript = `#!/bin/sh -e
 unset LD_PRELOAD NUMAOPT_RUN
 mount -t debugfs none /sys/kernel/debug
 for f in scan_delay_ms scan_period_min_ms scan_period_max_ms; do echo 25 >/sys/kernel/debug/sched/numa_balancing/$f; done
 export PATH=$PWD:$PATH TMPDIR=$PWD/tmp
-mkdir tmp kept
-taskset -c 0-7 "$NUMAOPT" profile --source faults -o app.nprof -- "$@"
+mkdir tmp
+profile() {
+	KEPT=$PWD/$1.tar taskset -c 0-3 "$NUMAOPT" profile --source faults -o $1.nprof -- $2
+}
 `
 
-// keepingPerf is perf, and keeps its recording and the runtime's log. It passes on that it
-// is told to end.
+// keepingPerf is perf, and keeps its recording and the runtime's log, of which most is
+// a hole. It passes on that it is told to end.
 const keepingPerf = `#!/bin/sh
 PATH=${PATH#*:}
 perf "$@" &
 pid=$!
 trap 'kill -TERM $pid' TERM INT
 while wait $pid; status=$?; kill -0 $pid 2>/dev/null; do :; done
-for a; do case $a in */perf.data) cp "$a" kept/ && cp tmp/numaopt-log-*/* kept/;; esac; done
+for a; do case $a in */perf.data) tar -cSf $KEPT -C ${a%/*} perf.data -C $PWD/$(echo tmp/numaopt-log-*) .;; esac; done
+[ $status = 143 ] && trap - TERM && kill -TERM $$
 exit $status
 `
 
-// faultsInGuest is the profile of a run in the guest, its pages by number and whether
-// they are private, and what was counted of all pages of the guest.
-func faultsInGuest(t *testing.T, app, args string) (*profile.Profile, map[uint64]bool, *lab.Result) {
+// faultsInGuest profiles programs in a guest, each with its arguments, as
+// NAME.nprof, on four nodes of one CPU: the kernel interrupts all CPUs to look at a page and
+// rests 32 times as long as that took, which with more CPUs than the host's is long. It
+// keeps their recordings in the directory NAME, and returns what was counted of all pages
+// of the guest.
+func faultsInGuest(t *testing.T, apps map[string]string) (*lab.Result, topo.Topology) {
 	t.Helper()
-	dir := t.TempDir()
-	t.Chdir(dir)
-	for name, text := range map[string]string{"script": guestScript, "perf": keepingPerf} {
+	t.Chdir(t.TempDir())
+	script := guestScript
+	for _, name := range slices.Sorted(maps.Keys(apps)) {
+		script += fmt.Sprintf("profile %s '%s'\n", name, apps[name])
+	}
+	for name, text := range map[string]string{"script": script, "perf": keepingPerf} {
 		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Setenv("NUMAOPT", filepath.Join(programs.Root(), "build", "numaopt"))
-	machine, err := topo.Parse("4x2")
+	machine, err := topo.Parse("4x1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	r, err := lab.Run(t.Context(), lab.Options{
-		Command: append([]string{"./script", app}, strings.Fields(args)...), Topology: machine, Bind: lab.BindNone, Caches: topo.DefaultCaches(),
+		Command: []string{"./script"}, Topology: machine, Bind: lab.BindNone, Caches: topo.DefaultCaches(),
 		THP: "never", Memory: 2 * units.GiB, Balancing: true, Once: true, Pages: true, Stdout: &out, Stderr: &out,
 		Progress: func(text string) { t.Log(text) }, Lib: filepath.Join(programs.Root(), "build", "lib", "numaopt"),
 	})
@@ -136,11 +172,15 @@ func faultsInGuest(t *testing.T, app, args string) (*profile.Profile, map[uint64
 	if r.Status() != 0 {
 		t.Fatalf("status %d", r.Status())
 	}
-	p, err := profile.ReadFile("app.nprof")
-	if err != nil {
-		t.Fatal(err)
+	for name := range apps {
+		if err := os.Mkdir(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("tar", "-xf", name+".tar", "-C", name).CombinedOutput(); err != nil {
+			t.Fatalf("tar: %v: %s", err, out)
+		}
 	}
-	return p, pagesOf(t, "kept", machine), r
+	return r, machine
 }
 
 // pagesOf is the numbers of the pages that a recording has samples of, and whether they
@@ -152,7 +192,15 @@ func pagesOf(t *testing.T, dir string, machine topo.Topology) map[uint64]bool {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	table, _, err := sample.Read(f, sample.Options{Machine: machine, Log: filepath.Join(dir, "log")})
+	logs, err := filepath.Glob(filepath.Join(dir, "log.*"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("logs %v, %v", logs, err)
+	}
+	program, err := strconv.Atoi(strings.TrimPrefix(filepath.Ext(logs[0]), "."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, err := sample.Read(f, sample.Options{Machine: machine, Program: program, Log: filepath.Join(dir, "log")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +215,9 @@ func pagesOf(t *testing.T, dir string, machine topo.Topology) map[uint64]bool {
 	return private
 }
 
-// sampledShares is the private, non-shared and shared pages of p and how remote they
-// are, in per cent.
-func sampledShares(p *profile.Profile) [4]float64 {
-	var s [4]float64
+// sampledShares is the private, non-shared and shared pages of p, in per cent.
+func sampledShares(p *profile.Profile) [3]float64 {
+	var s [3]float64
 	n := 0.0
 	for _, page := range classify.Pages(p, classify.DefaultOptions()) {
 		if !page.Part {
@@ -178,55 +225,85 @@ func sampledShares(p *profile.Profile) [4]float64 {
 			n++
 		}
 	}
-	for i := range s[:3] {
+	for i := range s {
 		s[i] *= 100 / n
-	}
-	s[3] = math.NaN()
-	if m := everyPage.FindStringSubmatch(strings.Join(p.Warnings, "\n")); m != nil {
-		s[3], _ = strconv.ParseFloat(m[1], 64)
 	}
 	return s
 }
 
-var everyPage = regexp.MustCompile(`([0-9.]+)% where every page weighs the same`)
+// faultFigures is what a profile says of its faults: the remote share where every page
+// weighs the same and its interval, in per cent, how many faults a page has, and for how
+// much of the time a node may use it unseen.
+type faultFigures struct{ remote, low, high, each, unseen float64 }
 
-// countedShares is the same of what was counted on these pages, each weighing the same.
-func countedShares(private map[uint64]bool, r *lab.Result) [4]float64 {
+var (
+	everyPage = regexp.MustCompile(`([0-9.]+)% where every page weighs the same \(95% confidence: ([0-9.]+) to ([0-9.]+),`)
+	mayMiss   = regexp.MustCompile(`([0-9.]+) faults a page on average: .* in less than ([0-9.]+)% of the time`)
+)
+
+// readFaults is the figures of the warnings of a profile; not a number where they are none.
+func readFaults(text string) faultFigures {
+	var n [5]float64
+	words := append(append([]string{}, everyPage.FindStringSubmatch(text)...), mayMiss.FindStringSubmatch(text)...)
+	if len(words) != 7 {
+		return faultFigures{math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+	}
+	for i, word := range slices.Delete(words, 4, 5)[1:] {
+		n[i], _ = strconv.ParseFloat(word, 64)
+	}
+	return faultFigures{n[0], n[1], n[2], n[3], n[4] / 100}
+}
+
+// countedShares is the private, non-shared and shared pages and how remote they are, in
+// per cent, of what was counted on these pages, each weighing the same. A node that
+// makes less than least of the accesses to a page is none of its users.
+func countedShares(private map[uint64]bool, r *lab.Result, least float64) [4]float64 {
 	var s [4]float64
 	n := 0.0
 	for _, c := range r.Runs[0].Pages {
 		own, known := private[c.Number]
-		if !known {
-			continue
-		}
-		nodes, remote, all := 0, 0.0, 0.0
-		for i, row := range c.Touched {
-			sum := uint64(0)
-			for j, count := range row {
-				sum += count
-				if i != j {
-					remote += float64(count)
-				}
-			}
-			all += float64(sum)
-			if sum > 0 {
-				nodes++
-			}
-		}
-		if all == 0 {
+		all, remote := touches(c)
+		if !known || all == 0 {
 			continue
 		}
 		n++
 		if own {
-			nodes = 0
-		} else {
-			s[3] += remote / all
+			s[0]++
+			continue
 		}
-		s[min(nodes, 2)]++
+		s[3] += remote / all
+		s[min(2, users(c, least*all))]++
 	}
 	s[3] *= 100 / (s[1] + s[2])
 	for i := range s[:3] {
 		s[i] *= 100 / n
 	}
 	return s
+}
+
+// touches is the accesses to a page, and how many of them were remote.
+func touches(c lab.Page) (all, remote float64) {
+	for i, row := range c.Touched {
+		for j, n := range row {
+			all += float64(n)
+			if i != j {
+				remote += float64(n)
+			}
+		}
+	}
+	return all, remote
+}
+
+// users is how many nodes made accesses to a page, and at least so many; one did.
+func users(c lab.Page, least float64) (n int) {
+	for _, row := range c.Touched {
+		sum := 0.0
+		for _, n := range row {
+			sum += float64(n)
+		}
+		if sum > 0 && sum >= least {
+			n++
+		}
+	}
+	return max(n, 1)
 }

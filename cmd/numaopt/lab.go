@@ -107,10 +107,22 @@ func runLab(ctx context.Context, std *stdio, opt labOptions) error {
 	if opt.selfTest {
 		return lab.CheckSelfTest(r)
 	}
+	if !opt.quiet {
+		fmt.Fprintf(std.err, "numaopt: next: %s\n", afterLab(opt, o.Topology.String()))
+	}
 	if status := r.Status(); status != 0 {
 		return &exitError{code: status}
 	}
 	return nil
+}
+
+// afterLab is the command that comes next in a session.
+func afterLab(opt labOptions, topology string) string {
+	program := quote(opt.program)
+	if opt.plan != "" {
+		return fmt.Sprintf("numaopt apply %s -- %s", quote([]string{opt.plan}), program)
+	}
+	return fmt.Sprintf("numaopt profile -o app.nprof --topology %s -- %s", topology, program)
 }
 
 // labError gives err the exit status that it deserves: what the machine lacks is

@@ -42,6 +42,6 @@ func runMan(_ context.Context, std *stdio, opt manOptions) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(std.err, "numaopt: %d pages in %s\n", len(pages), opt.dir)
+	_, err = fmt.Fprintf(std.err, "numaopt: %d pages in %s\nnext: man %s\n", len(pages), opt.dir, quote([]string{filepath.Join(opt.dir, "numaopt.1")}))
 	return err
 }

@@ -168,6 +168,8 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	}
 	// Most of what a plan is made of stays live, and large profiles are gigabytes.
 	debug.SetGCPercent(50)
+	progress := newProgress(std.err, "reading "+opt.profile)
+	defer progress.end()
 	p, sum, err := profile.ReadFileSum(opt.profile)
 	if err != nil {
 		return err
@@ -183,6 +185,7 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	if opt.planner.Ratios, err = ratiosOf(opt.latency, p.Run.Topology); err != nil {
 		return err
 	}
+	progress.describe("planning")
 	set := newCodeSet()
 	opt.planner.Refuse = refusals(p, set)
 	tied := opt.apart(p, set)
@@ -203,6 +206,7 @@ func runPlan(_ context.Context, std *stdio, opt planOptions) error {
 	} else {
 		fmt.Fprintln(std.err, "the profile is large: whether a change of the source would help is looked at with --advice")
 	}
+	progress.end()
 	if a.Better() && !a.Assumed {
 		source := math.Round(100*a.Source) / 100
 		r.Plan.Predict.Source = &source

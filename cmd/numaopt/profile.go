@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"numaopt/internal/ingest"
 	"numaopt/internal/launch"
@@ -201,9 +198,11 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if opt.pid != 0 && errors.Is(syscall.Kill(opt.pid, 0), syscall.ESRCH) {
 		return usagef("-p %d: there is no such process", opt.pid)
 	}
+	var bare error // why the program cannot have the runtime
 	if !opt.attached() {
-		if _, err := record.Resolve(opt.program[0]); err != nil {
-			return err
+		var path string
+		if path, bare = record.Resolve(opt.program[0]); path == "" {
+			return bare
 		}
 	}
 	machine, why, err := namedOrHost(opt.topology)
@@ -222,6 +221,9 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	}
 	if from.name != sourceEmulate {
 		return runSampled(ctx, std, opt, from)
+	}
+	if bare != nil {
+		return bare
 	}
 	if opt.bind == bindNone {
 		return usagef("--bind none: this run is emulated, and the emulator has to know where threads run; compact or spread")
@@ -249,10 +251,11 @@ func runProfile(ctx context.Context, std *stdio, opt profileOptions) error {
 	if why != "" {
 		fmt.Fprintf(std.err, "numaopt: %s\n", why)
 	}
-	var progress *spinner
-	rec.Progress = func(n uint64, d time.Duration) { progress.show(n, d) }
-	if progress = newSpinner(std.err); progress == nil {
-		rec.Progress = nil
+	progress := newProgress(std.err, "emulating")
+	if progress != nil {
+		rec.Progress = func(n uint64, d time.Duration) {
+			progress.describe(fmt.Sprintf("emulating: %.0f million accesses, %.0f million/s", float64(n)/1e6, float64(n)/1e6/d.Seconds()))
+		}
 	}
 	// Signals are the program's: it ends, and what it did until then is kept.
 	raw, err := record.Emulate(context.WithoutCancel(ctx), qemu, rec)
@@ -382,33 +385,6 @@ func writableFile(path string) error {
 		return fmt.Errorf("the profile cannot be written: %w", err)
 	}
 	return f.Close()
-}
-
-// spinner shows the progress of long runs on a terminal.
-type spinner struct{ bar *progressbar.ProgressBar }
-
-// newSpinner returns nil where w is no terminal.
-func newSpinner(w io.Writer) *spinner {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return &spinner{progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("emulating"),
-		progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true))}
-}
-
-func (s *spinner) show(accesses uint64, elapsed time.Duration) {
-	if s == nil || elapsed < 2*time.Second {
-		return
-	}
-	s.bar.Describe(fmt.Sprintf("%.0f million accesses, %.0f million/s", float64(accesses)/1e6, float64(accesses)/1e6/elapsed.Seconds()))
-	s.bar.Add(1) //nolint:errcheck // a terminal that went away
-}
-
-func (s *spinner) end() {
-	if s != nil {
-		s.bar.Clear() //nolint:errcheck // as above
-	}
 }
 
 // planRun resolves a plan for the machine that the program sees, and how threads

@@ -160,6 +160,7 @@ func writeStat(std *stdio, opt statOptions, r *counters.Result) error {
 	if err := write(&b); err != nil {
 		return err
 	}
+	fmt.Fprintf(&b, "numaopt: next: numaopt profile -o app.nprof -- %s\n", quote(opt.program))
 	_, err := io.Copy(std.err, &b)
 	return err
 }

@@ -261,7 +261,7 @@ func TestWithoutArguments(t *testing.T) {
 		"void f<(anonymous namespace)::T>": "void f<(anonymous namespace)::T>",
 		")":                                ")", "(": "(", "": "", "())": "())",
 	} {
-		if got := withoutArguments(in); got != want {
+		if got := WithoutArguments(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
@@ -304,6 +304,10 @@ func TestRemoteInterval(t *testing.T) {
 	}
 	if n := Samples(p, 10000); n != 200 {
 		t.Errorf("%d samples, want 200", n)
+	}
+	p.Run.Source, p.Run.Period = "faults", 1
+	if lo, hi := RemoteInterval(p, Total(p).DRAM); math.Abs(lo-31.75) > 0.05 || math.Abs(lo+hi-100) > 1e-6 {
+		t.Errorf("of page faults: %v to %v", lo, hi)
 	}
 	if lo, _ := RemoteInterval(p, Flow{}); !math.IsNaN(lo) {
 		t.Errorf("nothing: %v", lo)

@@ -284,13 +284,23 @@ func Sum(pages []Page, n int, key func(i int) int) []Sharing {
 	return sums
 }
 
+// Uses is how much each node uses each entry of a profile's pages, without regard to
+// access.Lives: all accesses, and those of parallel code.
+type Uses struct{ All, Parallel access.Use }
+
+// NewUses returns the uses of p.
+func NewUses(p *profile.Profile) *Uses {
+	serial := access.SerialCode(p)
+	return &Uses{access.PageUse(p, nil), access.PageUse(p, func(r *profile.Row) bool { return !serial(r) })}
+}
+
 // BestRemote is the DRAM accesses that stay remote if every page that can be
 // placed (heap, mapping, global) was on the node that uses it most and all
 // others where they are: the least that page placement alone can reach. Pages
 // whose home is unknown are left out, as they are from every remote percentage.
 // key sums it up as in Sum.
-func BestRemote(p *profile.Profile, pages []Page, n int, key func(i int) int) []uint64 {
-	use := access.PageUse(p, nil) // without the reads before a page had a home
+func BestRemote(p *profile.Profile, pages []Page, uses *Uses, n int, key func(i int) int) []uint64 {
+	use := uses.All // without the reads before a page had a home
 	sums := make([]uint64, n)
 	for i := range pages {
 		k, g := key(i), &p.Pages[i]

@@ -129,7 +129,7 @@ func TestBestRemote(t *testing.T) {
 		{"u global: 0 1 4 | 1 4 1", 1 + 1},
 	} {
 		p := profiletest.Draw(2, 1, c.draw)
-		got := BestRemote(p, Pages(p, DefaultOptions()), 1, func(int) int { return 0 })
+		got := BestRemote(p, Pages(p, DefaultOptions()), NewUses(p), 1, func(int) int { return 0 })
 		if got[0] != c.want {
 			t.Errorf("%s: %d stay remote, want %d", c.draw, got[0], c.want)
 		}
@@ -152,7 +152,7 @@ func TestFindSerialInit(t *testing.T) {
 		{"stack", "s stack: 0!9 0 50", 0, 0, 0, 0, 0, true},
 	} {
 		p := profiletest.Draw(4, 1, c.draw)
-		got := FindSerialInit(p, Pages(p, DefaultOptions()), func(i int) int { return p.Pages[i].Object })
+		got := FindSerialInit(p, Pages(p, DefaultOptions()), NewUses(p), func(i int) int { return p.Pages[i].Object })
 		if c.none {
 			if len(got) != 0 {
 				t.Errorf("%s: found %+v", c.name, got)
@@ -219,7 +219,7 @@ func TestReadBeforeWrite(t *testing.T) {
 	if all := Sum(pages, 1, func(int) int { return 0 })[0].All(); all.Pages != 2 || all.DRAM != 17 {
 		t.Errorf("%+v", all)
 	}
-	if got := BestRemote(p, pages, 1, func(int) int { return 0 }); got[0] != 0 {
+	if got := BestRemote(p, pages, NewUses(p), 1, func(int) int { return 0 }); got[0] != 0 {
 		t.Errorf("%d stay remote", got[0])
 	}
 }

@@ -2,7 +2,9 @@ package classify
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
+	"sync"
 
 	"numaopt/internal/access"
 	"numaopt/internal/pattern"
@@ -43,24 +45,91 @@ const (
 // the order of their threads and allocation, instances that follow each other as the
 // same object again.
 func FindPatterns(p *profile.Profile, groups []access.Group, of []int, shapes map[int]shape.Shape) []Patterns {
+	f := NewPatternFinder(p, groups, of, shapes)
 	list := make([]Patterns, len(groups))
-	if len(p.Run.Topology.Nodes) < 2 {
-		return list
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for g := range next {
+				list[g] = f.Find(g)
+			}
+		})
 	}
-	cells := loopCells(p, groups, of)
-	finders := make([]*finder, len(groups))
 	for g := range groups {
-		if len(cells[g]) > 0 {
-			finders[g] = newFinder(p, &groups[g], shapes)
-			finders[g].loops(cells[g])
+		next <- g
+	}
+	close(next)
+	wait.Wait()
+	return list
+}
+
+// PatternFinder is FindPatterns for one group after the other: who shows some need not
+// wait for all.
+type PatternFinder struct {
+	p      *profile.Profile
+	groups []access.Group
+	shapes map[int]shape.Shape
+	serial func(*profile.Row) bool
+	rows   [][]int32 // of groups that matter
+}
+
+// NewPatternFinder takes what FindPatterns does.
+func NewPatternFinder(p *profile.Profile, groups []access.Group, of []int, shapes map[int]shape.Shape) *PatternFinder {
+	f := &PatternFinder{p: p, groups: groups, shapes: shapes, serial: access.SerialCode(p)}
+	if len(p.Run.Topology.Nodes) > 1 {
+		f.collect(of)
+	}
+	return f
+}
+
+// collect finds the rows of each group that matters.
+func (f *PatternFinder) collect(of []int) {
+	sums, all := make([]uint64, len(f.groups)), uint64(0)
+	counts := make([]int, len(f.groups))
+	for i := range f.p.Rows {
+		r := &f.p.Rows[i]
+		g := of[f.p.Pages[r.Page].Object]
+		counts[g]++
+		if r.Level == profile.DRAM {
+			all += r.Count
+			if !f.serial(r) {
+				sums[g] += r.Count
+			}
 		}
 	}
-	for g, regions := range inCaches(p, of, finders) {
-		finders[g].look(regions)
+	f.rows = make([][]int32, len(f.groups))
+	for g := range f.groups {
+		if Placeable(f.groups[g].Kind) && sums[g] > 0 && float64(sums[g]) >= patternGroup*float64(all) {
+			f.rows[g] = make([]int32, 0, counts[g])
+		}
 	}
-	for g, f := range finders {
-		if f != nil {
-			list[g] = f.finish(cells[g])
+	for i := range f.p.Rows {
+		if g := of[f.p.Pages[f.p.Rows[i].Page].Object]; f.rows[g] != nil {
+			f.rows[g] = append(f.rows[g], int32(i))
+		}
+	}
+}
+
+// Find is the patterns of group g.
+func (f *PatternFinder) Find(g int) Patterns {
+	if f.rows == nil || f.rows[g] == nil {
+		return Patterns{}
+	}
+	cells := f.cells(g, func(r *profile.Row) bool { return r.Level == profile.DRAM && !f.serial(r) })
+	x := newFinder(f.p, &f.groups[g], f.shapes)
+	x.loops(cells)
+	if hot := x.inCaches(f.p, f.rows[g]); len(hot) > 0 {
+		x.look(f.cells(g, func(r *profile.Row) bool { return hot[int(r.Region)] }))
+	}
+	return x.finish(cells)
+}
+
+// cells are the rows of group g that keep wants.
+func (f *PatternFinder) cells(g int, keep func(*profile.Row) bool) (list []regionCell) {
+	for _, i := range f.rows[g] {
+		if r := &f.p.Rows[i]; keep(r) {
+			list = append(list, cellOf(f.p, r))
 		}
 	}
 	return list
@@ -75,33 +144,6 @@ type regionCell struct {
 func cellOf(p *profile.Profile, r *profile.Row) regionCell {
 	x := &p.Pages[r.Page]
 	return regionCell{int(r.Region), x.Object, pattern.Cell{Page: x.Index, Node: int(p.Threads[r.Thread].Node), Count: r.Count}}
-}
-
-// loopCells collects the rows that matter, by group.
-func loopCells(p *profile.Profile, groups []access.Group, of []int) [][]regionCell {
-	serial := access.SerialCode(p)
-	counts := func(r *profile.Row) bool {
-		g := of[p.Pages[r.Page].Object]
-		return r.Level == profile.DRAM && Placeable(groups[g].Kind) && !serial(r)
-	}
-	sums, all := make([]uint64, len(groups)), uint64(0)
-	for i := range p.Rows {
-		if r := &p.Rows[i]; r.Level == profile.DRAM {
-			all += r.Count
-			if counts(r) {
-				sums[of[p.Pages[r.Page].Object]] += r.Count
-			}
-		}
-	}
-	cells := make([][]regionCell, len(groups))
-	for i := range p.Rows {
-		r := &p.Rows[i]
-		g := of[p.Pages[r.Page].Object]
-		if float64(sums[g]) >= patternGroup*float64(all) && counts(r) {
-			cells[g] = append(cells[g], cellOf(p, r))
-		}
-	}
-	return cells
 }
 
 // finder finds the patterns of one group.
@@ -135,50 +177,35 @@ func (f *finder) find(cells []regionCell) pattern.Result {
 // caches have lost by chance, or other nodes have written.
 const perMiss = 64
 
-// inCaches collects what the loops that run in the caches access at all levels, by
-// group and region.
-func inCaches(p *profile.Profile, of []int, finders []*finder) map[int]map[int][]regionCell {
-	left := make([]map[int]uint64, len(finders)) // of perMiss accesses to each miss, by region
-	for g, f := range finders {
-		if f == nil {
-			continue
-		}
-		left[g] = make(map[int]uint64)
-		for _, l := range f.found.Loops {
-			left[g][l.Region] = perMiss * l.Accesses
-		}
+// inCaches is the loops that run in the caches; rows are those of the group.
+func (f *finder) inCaches(p *profile.Profile, rows []int32) map[int]bool {
+	left := make(map[int]uint64) // of perMiss accesses to each miss, by region
+	for _, l := range f.found.Loops {
+		left[l.Region] = perMiss * l.Accesses
 	}
-	all := make(map[int]map[int][]regionCell)
-	for i := range p.Rows {
+	hot := make(map[int]bool)
+	for _, i := range rows {
 		r := &p.Rows[i]
-		g := of[p.Pages[r.Page].Object]
-		if n := left[g][int(r.Region)]; n > 0 {
-			left[g][int(r.Region)] = n - min(n, r.Count)
+		if n := left[int(r.Region)]; n > 0 {
+			left[int(r.Region)] = n - min(n, r.Count)
 			if n <= r.Count {
-				if all[g] == nil {
-					all[g] = make(map[int][]regionCell)
-				}
-				all[g][int(r.Region)] = nil
+				hot[int(r.Region)] = true
 			}
 		}
 	}
-	for i := range p.Rows {
-		r := &p.Rows[i]
-		regions := all[of[p.Pages[r.Page].Object]]
-		if cells, ok := regions[int(r.Region)]; ok {
-			regions[int(r.Region)] = append(cells, cellOf(p, r))
-		}
-	}
-	return all
+	return hot
 }
 
-// look names the loops anew that run in the caches, by their accesses at all levels, by
-// region: each node of a gather misses the parts of the others, its own it has just
-// written.
-func (f *finder) look(regions map[int][]regionCell) {
+// look names the loops anew that run in the caches, by cells of all levels: each node of
+// a gather misses the parts of the others, its own it has just written.
+func (f *finder) look(cells []regionCell) {
+	byRegion := make(map[int][]regionCell)
+	for _, c := range cells {
+		byRegion[c.region] = append(byRegion[c.region], c)
+	}
 	for i := range f.found.Loops {
 		l := &f.found.Loops[i]
-		if cells, ok := regions[l.Region]; ok {
+		if cells := byRegion[l.Region]; len(cells) > 0 {
 			if r := f.find(cells); r.Kind != pattern.None && r.Kind != pattern.NotEnough {
 				l.Result = r
 			}

@@ -34,41 +34,46 @@ type SerialInit struct {
 // FindSerialInit returns the findings, those that cost most first. group(i) is
 // the object, or group of objects, of page i; pages with a negative group are
 // left out.
-func FindSerialInit(p *profile.Profile, pages []Page, group func(i int) int) []SerialInit {
-	serial := access.SerialCode(p)
-	all := access.PageUse(p, nil)
-	parallel := access.PageUse(p, func(r *profile.Row) bool { return !serial(r) })
+func FindSerialInit(p *profile.Profile, pages []Page, uses *Uses, group func(i int) int) []SerialInit {
+	all, parallel := uses.All, uses.Parallel
 	type key struct{ group, place, region, thread int }
-	found := make(map[key]*SerialInit)
-	users := make(map[key][]bool)
+	type finding struct {
+		SerialInit
+		users []bool // by node
+	}
+	found := make(map[key]*finding)
+	var f *finding // of the latest page: that of the next is most often the same
+	var last key
 	for i := range pages {
 		g, x := &p.Pages[i], &pages[i]
 		k := key{group(i), g.Place, g.Region, g.Thread}
 		if k.group < 0 || x.Part || x.Class == Private || !x.SerialInit || g.Home != p.Threads[g.Thread].Node {
 			continue
 		}
-		f := found[k]
-		if f == nil {
-			f = &SerialInit{Group: k.group, Place: g.Place, Region: g.Region, Thread: g.Thread}
-			found[k], users[k] = f, make([]bool, all.Nodes)
+		if f == nil || k != last {
+			if f = found[k]; f == nil {
+				f = &finding{SerialInit{Group: k.group, Place: g.Place, Region: g.Region, Thread: g.Thread}, make([]bool, all.Nodes)}
+				found[k] = f
+			}
+			last = k
 		}
 		f.Touched.add(x)
 		for n, c := range parallel.Page(i) {
-			users[k][n] = users[k][n] || c > 0
+			f.users[n] = f.users[n] || c > 0
 		}
 		f.use(x, all.Page(i), parallel, i, g.Home)
 	}
 	list := make([]SerialInit, 0, len(found))
-	for k, f := range found {
+	for _, f := range found {
 		if f.Used.Pages == 0 {
 			continue // nobody elsewhere uses them
 		}
-		for _, u := range users[k] {
+		for _, u := range f.users {
 			if u {
 				f.Nodes++
 			}
 		}
-		list = append(list, *f)
+		list = append(list, f.SerialInit)
 	}
 	slices.SortFunc(list, func(a, b SerialInit) int {
 		return cmp.Or(cmp.Compare(b.Avoidable, a.Avoidable), cmp.Compare(b.Remote, a.Remote),

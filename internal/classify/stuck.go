@@ -37,17 +37,17 @@ const clearShare = 0.75
 // FindStuck returns the groups with such accesses, most first. group is as in
 // FindSerialInit. Objects that no plan places are not judged, nor are pages
 // without a known home.
-func FindStuck(p *profile.Profile, pages []Page, group func(i int) int) []Stuck {
-	serial := access.SerialCode(p)
-	parallel := access.PageUse(p, func(r *profile.Row) bool { return !serial(r) })
+func FindStuck(p *profile.Profile, pages []Page, uses *Uses, group func(i int) int) []Stuck {
+	serial, parallel := access.SerialCode(p), uses.Parallel
 	found := make(map[int]*Stuck)
 	byRegion := make(map[int]map[int]uint64)
 	rows := rowsOf(p, func(i int) bool {
 		return group(i) >= 0 && !pages[i].Part && p.Pages[i].Home != topo.Unknown && Placeable(p.Objects[p.Pages[i].Object].Kind)
 	})
+	use := regionUses{nodes: parallel.Nodes}
 	for i := range pages {
 		best, most, all := parallel.Best(i, p.Pages[i].Home)
-		if len(rows[i]) == 0 || most == all {
+		if len(rows.of(i)) == 0 || most == all {
 			continue
 		}
 		g := group(i)
@@ -60,7 +60,8 @@ func FindStuck(p *profile.Profile, pages []Page, group func(i int) int) []Stuck 
 			s.Even.add(&pages[i])
 		}
 		s.Remote += all - most
-		for region, counts := range useByRegion(p, rows[i], serial, parallel.Nodes) {
+		for _, x := range use.sum(p, rows.of(i), serial) {
+			region, counts := x.region, x.counts
 			away := sum(counts) - counts[best]
 			if away == 0 {
 				continue
@@ -87,33 +88,82 @@ func FindStuck(p *profile.Profile, pages []Page, group func(i int) int) []Stuck 
 	return list
 }
 
-// useByRegion sums the rows of one page, without serial code, by region and node.
-func useByRegion(p *profile.Profile, rows []int, serial func(*profile.Row) bool, nodes int) map[int][]uint64 {
-	use := make(map[int][]uint64, 4)
-	for _, i := range rows {
-		r := &p.Rows[i]
-		if serial(r) {
-			continue
-		}
-		if use[int(r.Region)] == nil {
-			use[int(r.Region)] = make([]uint64, nodes)
-		}
-		use[int(r.Region)][p.Threads[r.Thread].Node] += r.Count
-	}
-	return use
+// regionUses sums the rows of one page after the other by region and node, in memory that
+// it uses again.
+type regionUses struct {
+	nodes int
+	list  []regionUse
 }
 
-// rowsOf returns for each page that keep wants the indices of its DRAM rows.
-func rowsOf(p *profile.Profile, keep func(page int) bool) [][]int {
+type regionUse struct {
+	region int
+	counts []uint64 // by node
+}
+
+// sum is the use of one page's rows, without serial code.
+func (u *regionUses) sum(p *profile.Profile, rows []int32, serial func(*profile.Row) bool) []regionUse {
+	u.list = u.list[:0]
+	for _, i := range rows {
+		if r := &p.Rows[i]; !serial(r) {
+			u.of(int(r.Region)).counts[p.Threads[r.Thread].Node] += r.Count
+		}
+	}
+	return u.list
+}
+
+// of is the entry of a region; a page has few.
+func (u *regionUses) of(region int) *regionUse {
+	for i := range u.list {
+		if u.list[i].region == region {
+			return &u.list[i]
+		}
+	}
+	n := len(u.list)
+	if n < cap(u.list) {
+		u.list = u.list[:n+1]
+	} else {
+		u.list = append(u.list, regionUse{counts: make([]uint64, u.nodes)})
+	}
+	x := &u.list[n]
+	x.region = region
+	if x.counts == nil {
+		x.counts = make([]uint64, u.nodes)
+	}
+	clear(x.counts)
+	return x
+}
+
+// pageRows is the indices of the DRAM rows of each page, those of page i from begin[i] to
+// begin[i+1].
+type pageRows struct {
+	begin []int32
+	rows  []int32
+}
+
+func (x *pageRows) of(page int) []int32 { return x.rows[x.begin[page]:x.begin[page+1]] }
+
+// rowsOf returns the rows of each page that keep wants.
+func rowsOf(p *profile.Profile, keep func(page int) bool) *pageRows {
+	x := &pageRows{begin: make([]int32, len(p.Pages)+2)}
 	want := make([]bool, len(p.Pages))
 	for i := range want {
 		want[i] = keep(i)
 	}
-	rows := make([][]int, len(p.Pages))
+	wanted := func(r *profile.Row) bool { return r.Level == profile.DRAM && want[r.Page] }
 	for i := range p.Rows {
-		if r := &p.Rows[i]; r.Level == profile.DRAM && want[r.Page] {
-			rows[r.Page] = append(rows[r.Page], i)
+		if r := &p.Rows[i]; wanted(r) {
+			x.begin[r.Page+2]++
 		}
 	}
-	return rows
+	for i := 2; i < len(x.begin); i++ {
+		x.begin[i] += x.begin[i-1]
+	}
+	x.rows = make([]int32, x.begin[len(x.begin)-1])
+	for i := range p.Rows {
+		if r := &p.Rows[i]; wanted(r) {
+			x.rows[x.begin[r.Page+1]] = int32(i)
+			x.begin[r.Page+1]++
+		}
+	}
+	return x
 }

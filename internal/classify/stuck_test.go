@@ -28,7 +28,7 @@ func TestFindStuck(t *testing.T) {
 		{"home unknown", "u heap: ? 9 9", 0, 0, 0, nil},
 	} {
 		p := profiletest.Draw(2, 1, c.draw)
-		got := FindStuck(p, Pages(p, DefaultOptions()), func(i int) int { return p.Pages[i].Object })
+		got := FindStuck(p, Pages(p, DefaultOptions()), NewUses(p), func(i int) int { return p.Pages[i].Object })
 		if c.remote == 0 {
 			if len(got) != 0 {
 				t.Errorf("%s: %+v", c.name, got)

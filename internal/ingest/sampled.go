@@ -57,7 +57,9 @@ func recording(f *perfdata.File, t *sample.Table, s *sample.Stats, known *profil
 		}
 	}
 	r.Samples, r.Used, r.Lost, r.Throttled = s.Samples, s.Used, s.Lost, s.Throttled
-	if !s.Faults { // each is one
+	if s.Faults {
+		r.EvenPeriod = t.FaultPeriod() // each is one
+	} else {
 		r.DRAMPeriod, r.EvenPeriod = t.DRAMPeriods()
 	}
 	ranks := map[int]bool{}
@@ -81,7 +83,7 @@ func leftOut(s *sample.Stats) []string {
 		what string
 	}{
 		{s.Own, "of numaopt's own runtime"}, {s.Elsewhere, "of other processes"}, {s.Kernel, "of the kernel"},
-		{s.NoAddress, "without an address"}, {s.NoThread, "without a thread or CPU of the machine"},
+		{s.NoAddress, "without an address"}, {s.Fetches, "of code, not of data"}, {s.NoThread, "without a thread or CPU of the machine"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))

@@ -26,6 +26,8 @@ type fit struct {
 // halos, reductions, borders that are off.
 const noise = 0.1
 
+var logNoise = math.Log(noise)
+
 // samePeriod reports whether two fits are about the same rows.
 func (f *fit) samePeriod(g *fit, t *table) bool {
 	return (f.square == nil) == (g.square == nil) && near(f.period, g.period, t.size)
@@ -202,7 +204,13 @@ func (t *table) judge(f *fit) {
 				counted += t.count[i*t.all+n]
 				chance += t.weights[i] * t.mean[n]
 			}
-			if share > 0 {
+			switch {
+			case share == 0:
+			case b == 0:
+				likelihood += share * logNoise
+			case b == bytes:
+				likelihood += share * t.logWhole[n]
+			default:
 				likelihood += share * math.Log(noise+(1-noise)*b/bytes/t.mean[n])
 			}
 		}

@@ -41,8 +41,10 @@ type table struct {
 	count   []float64 // the same in accesses
 	total   float64   // accesses
 	mean    []float64 // share of each node in weight
-	samples uint64
-	period  float64 // accesses per sample
+	// logWhole[n] is the logarithm of the likelihood of n's accesses to pages that it owns.
+	logWhole []float64
+	samples  uint64
+	period   float64 // accesses per sample
 }
 
 func newTable(u Use) *table {
@@ -90,6 +92,7 @@ func (t *table) weigh() {
 		if t.mean[n] >= takesPart {
 			t.nodes = append(t.nodes, n)
 		}
+		t.logWhole = append(t.logWhole, math.Log(noise+(1-noise)/t.mean[n]))
 	}
 }
 

@@ -114,7 +114,8 @@ type Recording struct {
 	Throttled uint64 `json:"throttled,omitempty"`
 	// DRAMPeriod is the accesses for which a sample of DRAM stands in the mean: loads and
 	// stores may be sampled at different periods, and Run.Period is the mean of all. The
-	// samples tell as much of a share as equal ones at EvenPeriod would. 0 is not known.
+	// samples tell as much of a share as equal ones at EvenPeriod would, of page faults
+	// independent ones. 0 is not known.
 	DRAMPeriod float64 `json:"dram_period,omitempty"`
 	EvenPeriod float64 `json:"even_period,omitempty"`
 	// Rate is Used a second and thread.

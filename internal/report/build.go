@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"numaopt/internal/access"
@@ -22,6 +23,11 @@ type Options struct {
 	// access.Selection; empty is all.
 	Only, Objects []string
 	Threads       []int
+	// Sort is the order of objects and loops, one of SortKeys; empty is the first.
+	Sort string
+	// PatternRows is how many patterns of use are enough, from the first objects on: to
+	// find one takes longer than all else. 0 is all.
+	PatternRows int
 	// Shapes are the arrays behind objects by index, as far as known; see shape.Find.
 	Shapes map[int]shape.Shape
 	// Merged is by region the lines of the loops that gcc merged, see advice.Merged.
@@ -40,25 +46,31 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{p: q, all: p, pages: classify.Pages(q, classify.DefaultOptions()), total: access.Total(q), merged: opt.Merged}
+	b := &builder{p: q, all: p, merged: opt.Merged}
 	b.groups, b.groupOf = access.Groups(q)
-	b.dealt()
-	b.patterns = classify.FindPatterns(q, b.groups, b.groupOf, opt.Shapes)
+	together(
+		func() { b.pages, b.total = classify.Pages(q, classify.DefaultOptions()), access.Total(q) },
+		func() { b.uses = classify.NewUses(q); b.dealt() },
+	)
 	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), OnlyObjects: opt.Objects, OnlyThreads: opt.Threads, Findings: []string{}, Warnings: []string{}}
-	b.totals(r)
-	b.sharing(r)
-	r.Objects = b.objects()
-	r.Loops = b.loops()
-	r.Threads = b.threads()
-	r.Matrix = b.matrix()
-	r.FirstTouch = b.firstTouch()
-	r.SerialInit = b.serialInit()
-	r.Stuck = b.stuck()
-	r.Latency = b.latency()
-	r.Lines = b.lines()
-	r.SourceLines = b.sourceLines()
+	if err := checkSort(opt.Sort); err != nil {
+		return nil, err
+	}
+	together(
+		func() { b.totals(r); b.sharing(r) },
+		func() { r.Objects = b.objects() },
+		func() { r.Loops, r.Matrix = b.loops(), b.matrix() },
+		func() { r.Threads, b.byThread = b.threads(), access.ByThread(b.all) },
+		func() { r.Quality = quality(q) },
+		func() { b.finder = classify.NewPatternFinder(q, b.groups, b.groupOf, opt.Shapes) },
+		func() { r.FirstTouch = b.firstTouch() },
+		func() { r.SerialInit = b.serialInit() },
+		func() { r.Stuck = b.stuck() },
+		func() { r.Latency, r.Lines, r.SourceLines = b.latency(), b.lines(), b.sourceLines() },
+	)
+	r.sort(opt.Sort)
+	r.unsought = b.findPatterns(r.Objects, opt.PatternRows)
 	r.Run = run(&p.Run)
-	r.Quality = quality(q)
 	if r.Verdict = verdict(r); r.Quality.Enough {
 		r.Findings = findings(r)
 	}
@@ -66,19 +78,31 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	return r, nil
 }
 
+// together does what does not depend on each other.
+func together(parts ...func()) {
+	var wait sync.WaitGroup
+	for _, part := range parts {
+		wait.Go(part)
+	}
+	wait.Wait()
+}
+
 // builder holds what several sections need.
 type builder struct {
-	p, all  *profile.Profile // restricted, and as recorded
-	pages   []classify.Page
-	total   access.Traffic
-	groups  []access.Group
-	groupOf []int // of each object
+	p, all *profile.Profile // restricted, and as recorded
+	pages  []classify.Page
+	uses   *classify.Uses
+	finder *classify.PatternFinder
+	// byThread is the traffic of all, by its threads.
+	byThread []access.Traffic
+	total    access.Traffic
+	groups   []access.Group
+	groupOf  []int // of each object
 	// dealtTo and dealtBy are the DRAM accesses of work that is handed out at run
 	// time, by group and by region; knownTo those of dealtTo of which OpenMP's
 	// runtime says so, the others only look like it.
 	dealtTo, dealtBy, knownTo []uint64
-	patterns                  []classify.Patterns // by group
-	merged                    map[int][]int       // see Options
+	merged                    map[int][]int // see Options
 }
 
 func (b *builder) dealt() {
@@ -107,11 +131,10 @@ func (b *builder) totals(r *Report) {
 	r.Accesses, r.DRAMAccesses = t.All.Total(), t.DRAM.Total()
 	r.DRAM, r.All = flow(t.DRAM), flow(t.All)
 	r.RemoteDRAM, r.RemoteAccess = Pct(t.DRAM.RemotePct()), Pct(t.All.RemotePct())
-	if b.p.Run.Period > 1 {
-		lo, hi := access.RemoteInterval(b.p, t.DRAM)
+	if lo, hi := access.RemoteInterval(b.p, t.DRAM); b.p.Run.Period > 1 || lo < hi {
 		r.RemoteDRAMCI = &[2]Pct{Pct(lo), Pct(hi)}
 	}
-	r.BestPlacement = pct(classify.BestRemote(b.p, b.pages, 1, one)[0], t.DRAM.Known())
+	r.BestPlacement = pct(classify.BestRemote(b.p, b.pages, b.uses, 1, one)[0], t.DRAM.Known())
 	r.Imbalance = Pct(access.NodeMatrix(b.p, true).Imbalance())
 	r.Match, r.Coverage = Pct(access.MatchPct(b.p)), Pct(access.CoveragePct(b.all))
 }
@@ -170,7 +193,7 @@ func (b *builder) objects() []Object {
 	n, nodes := len(b.groups), len(b.p.Run.Topology.Nodes)
 	traffic := access.By(b.p, n, func(r *profile.Row) int { return b.group(int(r.Page)) })
 	sharing := classify.Sum(b.pages, n, b.group)
-	best := classify.BestRemote(b.p, b.pages, n, b.group)
+	best := classify.BestRemote(b.p, b.pages, b.uses, n, b.group)
 	byNode := access.By(b.p, n*nodes, func(r *profile.Row) int { return b.group(int(r.Page))*nodes + int(b.p.Threads[r.Thread].Node) })
 	homes := make([]int, n*(nodes+1)) // the last is unknown
 	costs := latency.Costs(b.p, n, b.loaded)
@@ -216,7 +239,7 @@ func (b *builder) objects() []Object {
 			o.DRAMByNode = append(o.DRAMByNode, byNode[i*nodes+k].DRAM.Total())
 		}
 		b.source(&o, &b.p.Objects[b.groups[i].Objects[0]])
-		b.wanted(&o, &b.patterns[i])
+		o.group = i
 		list = append(list, o)
 	}
 	slices.SortStableFunc(list, func(a, b Object) int {
@@ -240,14 +263,7 @@ func (b *builder) source(o *Object, x *profile.Object) {
 
 // loops lists the regions that made accesses, those with most DRAM accesses first.
 func (b *builder) loops() []Loop {
-	threads := make([]map[int]bool, len(b.p.Regions))
-	for i := range b.p.Rows {
-		r := &b.p.Rows[i]
-		if threads[r.Region] == nil {
-			threads[r.Region] = make(map[int]bool)
-		}
-		threads[r.Region][b.p.Threads[r.Thread].Rank] = true
-	}
+	threads := b.threadsOf()
 	list := []Loop{}
 	for i, t := range access.ByRegion(b.p) {
 		x := &b.p.Regions[i]
@@ -256,7 +272,7 @@ func (b *builder) loops() []Loop {
 		}
 		list = append(list, Loop{
 			Name: b.regionName(i), Kind: string(x.Kind), Function: x.Function, File: x.File, Line: x.Line,
-			Symbol: x.Code.Symbol, Thread: x.Thread, Merged: b.merged[i], Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: len(threads[i]),
+			Symbol: x.Code.Symbol, Thread: x.Thread, Merged: b.merged[i], Entries: x.Entries, Dynamic: x.Dynamic || 2*b.dealtBy[i] > t.DRAM.Total(), Threads: threads[i],
 			Accesses: t.All.Total(), DRAMAccesses: t.DRAM.Total(), DRAMPct: pct(t.DRAM.Total(), b.total.DRAM.Total()),
 			RemoteDRAM: Pct(t.DRAM.RemotePct()), RemoteAccess: Pct(t.All.RemotePct()),
 			remote: t.DRAM.Remote, dealt: pct(b.dealtBy[i], b.total.DRAM.Total()),
@@ -266,6 +282,26 @@ func (b *builder) loops() []Loop {
 		return cmp.Or(cmp.Compare(b.DRAMAccesses, a.DRAMAccesses), cmp.Compare(b.Accesses, a.Accesses))
 	})
 	return list
+}
+
+// threadsOf counts the ranks that ran each region.
+func (b *builder) threadsOf() []int {
+	n := len(b.p.Threads)
+	ran := make([]bool, len(b.p.Regions)*n)
+	for i := range b.p.Rows {
+		ran[int(b.p.Rows[i].Region)*n+int(b.p.Rows[i].Thread)] = true
+	}
+	counts := make([]int, len(b.p.Regions))
+	for i := range counts {
+		ranks := make(map[int]bool)
+		for k, is := range ran[i*n : (i+1)*n] {
+			if is {
+				ranks[b.p.Threads[k].Rank] = true
+			}
+		}
+		counts[i] = len(ranks)
+	}
+	return counts
 }
 
 func (b *builder) regionName(i int) string {
@@ -313,6 +349,8 @@ func (b *builder) firstTouch() []FirstTouch {
 	var list []FirstTouch
 	var ranks []map[int]bool
 	of := make([]int, len(b.p.Pages))
+	var last key // of the page before, which is most often the next one's
+	lastAt := -1
 	for i := range b.p.Pages {
 		g := &b.p.Pages[i]
 		of[i] = -1
@@ -320,7 +358,10 @@ func (b *builder) firstTouch() []FirstTouch {
 			continue
 		}
 		k := key{b.group(i), g.Place, g.Region, b.pages[i].SerialInit}
-		at, ok := index[k]
+		at, ok := lastAt, k == last && lastAt >= 0
+		if !ok {
+			at, ok = index[k]
+		}
 		if !ok {
 			at = len(list)
 			index[k] = at
@@ -330,6 +371,7 @@ func (b *builder) firstTouch() []FirstTouch {
 			})
 			ranks = append(ranks, make(map[int]bool))
 		}
+		last, lastAt = k, at
 		of[i] = at
 		list[at].Pages++
 		list[at].Bytes += units.PageSize
@@ -367,7 +409,7 @@ func rankList(set map[int]bool) string {
 }
 
 func (b *builder) serialInit() []SerialInit {
-	found := classify.FindSerialInit(b.p, b.pages, b.group)
+	found := classify.FindSerialInit(b.p, b.pages, b.uses, b.group)
 	list := make([]SerialInit, 0, len(found))
 	for _, f := range found {
 		list = append(list, SerialInit{
@@ -384,7 +426,7 @@ func (b *builder) serialInit() []SerialInit {
 // stuck lists what page placement cannot help.
 func (b *builder) stuck() []Stuck {
 	list := []Stuck{}
-	for _, s := range classify.FindStuck(b.p, b.pages, b.group) {
+	for _, s := range classify.FindStuck(b.p, b.pages, b.uses, b.group) {
 		x := Stuck{
 			Object: b.groups[s.Group].Name, Remote: s.Remote, RemotePct: pct(s.Remote, b.total.DRAM.Known()),
 			ConflictPct: pct(s.Conflict, s.Remote), EvenlyUsed: int64(s.Even.Bytes()), Loops: []StuckLoop{},

@@ -2,8 +2,10 @@ package report
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -12,6 +14,31 @@ import (
 	"numaopt/internal/shape"
 	"numaopt/internal/units"
 )
+
+// findPatterns says of objects what each loop wants of them, of the first alone where
+// that is enough, and returns of how many it does not say it.
+func (b *builder) findPatterns(objects []Object, enough int) (left int) {
+	rows, done := 0, 0
+	for done < len(objects) && (enough == 0 || rows < enough) {
+		batch := objects[done:min(done+runtime.GOMAXPROCS(0), len(objects))]
+		var wait sync.WaitGroup
+		for i := range batch {
+			wait.Go(func() {
+				x := b.finder.Find(batch[i].group)
+				b.wanted(&batch[i], &x)
+			})
+		}
+		wait.Wait()
+		for i := range batch {
+			rows += len(batch[i].Patterns)
+		}
+		done += len(batch)
+	}
+	for i := range objects[done:] {
+		objects[done+i].Patterns = []Pattern{}
+	}
+	return len(objects) - done
+}
 
 // wanted says what each loop wants of an object.
 func (b *builder) wanted(o *Object, x *classify.Patterns) {
@@ -115,6 +142,9 @@ func (t *textWriter) patterns(r *Report) {
 	}
 	t.title("What the loops want of the objects")
 	t.render(tab, more)
+	if r.unsought > 0 {
+		t.printf("  and those of %s: --top 0 prints all\n", numbered(r.unsought, "more object"))
+	}
 	t.wrapped("  ", "block: a node's part; "+r.unit()+": the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to, or a part of it; sure: that this is neither chance nor another pattern, ? where that is likelier than 5 %, as with few pages.")
 	for _, s := range append(merged, notes...) {
 		t.wrapped("  ", s)

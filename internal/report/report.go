@@ -93,7 +93,8 @@ type Report struct {
 	Quality     Quality      `json:"quality"`
 	Run         Run          `json:"run"`
 
-	sorted string // the key of Sort, empty before
+	sorted   string // see byText
+	unsought int    // objects, the last ones, of which Patterns were not looked for
 }
 
 // Flow is accesses by where they were served; the three shares add up to 100.
@@ -169,6 +170,7 @@ type Object struct {
 	UnknownPages      int      `json:"unknown_pages"` // without a known home
 	DRAMByNode        []uint64 `json:"dram_by_node"`  // by node of the accessing thread
 	remote            uint64   // of DRAMAccesses
+	group             int      // of the builder's
 	cost              uint64   // cycles of remote loads beyond local ones; 0 is not known
 	Stack             []string `json:"stack,omitempty"` // where it is allocated, innermost first
 	Symbol            string   `json:"symbol,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -318,8 +319,8 @@ func TestSort(t *testing.T) {
 		"cost": "c b a, work.c:20 (work) work.c:30 (back)", "dram": "c b a, work.c:20 (work) work.c:30 (back)", "remote": "b a c, work.c:20 (work) work.c:30 (back)",
 		"name": "a b c, work.c:20 (work) work.c:30 (back)", "size": "b c a, work.c:20 (work) work.c:30 (back)", "accesses": "c b a, work.c:20 (work) work.c:30 (back)",
 	} {
-		r := build(t, p)
-		if err := r.Sort(key); err != nil {
+		r, err := Build(p, Options{Sort: key})
+		if err != nil {
 			t.Fatal(err)
 		}
 		var names, loops []string
@@ -333,8 +334,32 @@ func TestSort(t *testing.T) {
 			t.Errorf("%s: %s, want %s", key, got, want)
 		}
 	}
-	if err := new(Report).Sort("colour"); err == nil || !strings.Contains(err.Error(), "cost, dram, remote") {
+	if _, err := Build(p, Options{Sort: "colour"}); err == nil || !strings.Contains(err.Error(), "cost, dram, remote") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestPatternRows: where a few patterns are enough no others are looked for, and the text
+// says so.
+func TestPatternRows(t *testing.T) {
+	var lines []string
+	for i := range 40 {
+		lines = append(lines, fmt.Sprintf("u%d heap: %s", i, repeat(8, func(p int) string { return "0 " + counts(p/2, "90") })))
+	}
+	r, err := Build(profiletest.Draw(4, 1, lines...), Options{PatternRows: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := 0
+	for _, o := range r.Objects {
+		some += len(o.Patterns)
+	}
+	var out bytes.Buffer
+	if err := WriteText(&out, r, TextOptions{Top: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if some < 5 || some >= 40 || !strings.Contains(out.String(), fmt.Sprintf("  and those of %d more objects: --top 0 prints all", 40-some)) {
+		t.Errorf("%d patterns:\n%s", some, out.String())
 	}
 }
 

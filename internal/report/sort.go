@@ -24,7 +24,7 @@ var orders = []order{
 	{"name", func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) }, func(a, b *Loop) int { return cmp.Compare(a.Name, b.Name) }},
 }
 
-// SortKeys are the keys that Sort takes.
+// SortKeys are the keys of Options.Sort: remote is the number of remote DRAM accesses.
 func SortKeys() []string {
 	var names []string
 	for _, o := range orders {
@@ -33,12 +33,19 @@ func SortKeys() []string {
 	return names
 }
 
-// Sort orders objects and loops by a key of SortKeys, remote by the number of their
-// remote DRAM accesses. Loops have no size, and stay as they are.
-func (r *Report) Sort(key string) error {
+// checkSort reports a key that is none of SortKeys; empty is the first.
+func checkSort(key string) error {
+	if key == "" || slices.Contains(SortKeys(), key) {
+		return nil
+	}
+	return fmt.Errorf("sort by %q: not one of %s", key, strings.Join(SortKeys(), ", "))
+}
+
+// sort orders objects and loops by a key. Loops have no size, and stay as they are.
+func (r *Report) sort(key string) {
 	i := slices.IndexFunc(orders, func(o order) bool { return o.name == key })
 	if i < 0 {
-		return fmt.Errorf("%q is not one of %s", key, strings.Join(SortKeys(), ", "))
+		return
 	}
 	if by := orders[i].object; by != nil {
 		slices.SortStableFunc(r.Objects, func(a, b Object) int { return by(&a, &b) })
@@ -47,7 +54,6 @@ func (r *Report) Sort(key string) error {
 	if by := orders[i].loop; by != nil {
 		slices.SortStableFunc(r.Loops, func(a, b Loop) int { return by(&a, &b) })
 	}
-	return nil
 }
 
 // byText is what the rows of a table come by: as Build has it, or as sorted.

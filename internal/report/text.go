@@ -254,7 +254,11 @@ func (t *textWriter) facts(r *Report) {
 		line("all accesses", "%s", split(&r.All))
 	}
 	if ci := r.RemoteDRAMCI; ci != nil {
-		line("sampled", "%s %s samples; 95 %% interval of the remote ones %v to %v", count(r.Quality.DRAMSamples), r.unit(), ci[0], ci[1])
+		what := r.unit() + " samples"
+		if r.ofFaults() {
+			what = r.counted()
+		}
+		line("sampled", "%s %s; 95 %% interval of the remote ones %v to %v", count(r.Quality.DRAMSamples), what, ci[0], ci[1])
 	}
 	if rec := r.Run.Recording; rec != nil {
 		line("recorded", "%s", recorded(rec))

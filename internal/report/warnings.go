@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"numaopt/internal/access"
 	"numaopt/internal/profile"
 )
 
@@ -77,7 +76,7 @@ func ended(status int) string {
 // nodesUsed counts the nodes whose threads have accesses, and the nodes with CPUs.
 func (b *builder) nodesUsed() (used, has int) {
 	seen := make(map[int]bool)
-	for i, t := range access.ByThread(b.all) {
+	for i, t := range b.byThread {
 		if t.All.Total() > 0 {
 			seen[int(b.p.Threads[i].Node)] = true
 		}
@@ -97,7 +96,7 @@ func (b *builder) silentThreads() string {
 	}
 	counted := make(map[int]bool)
 	var silent []string
-	for i, t := range access.ByThread(b.all) {
+	for i, t := range b.byThread {
 		if t.All.Total() > 0 {
 			counted[b.p.Threads[i].Rank] = true
 		}

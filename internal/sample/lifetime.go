@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"numaopt/internal/arena"
 	"numaopt/internal/eventlog"
 	"numaopt/internal/units"
 )
@@ -21,7 +22,8 @@ type lifetimes struct {
 }
 
 // soon is how much later than a touch an object may begin that is taken for its
-// owner: realloc and calloc write before the runtime sees what they return.
+// owner: realloc and calloc write before the runtime sees what they return. A stack is
+// written to before its thread runs, however long that takes: by who makes it.
 const soon = 100_000_000 // ns
 
 func newLifetimes(objects []eventlog.Object) *lifetimes {
@@ -111,7 +113,7 @@ func (l *lifetimes) at(page, time uint64) (object int32, until uint64) {
 	switch {
 	case best != 0:
 		return best, min(until, l.objects[best].To)
-	case next != 0 && until-time < soon:
+	case next != 0 && (until-time < soon || l.objects[next].Kind == arena.KindStack):
 		return next, until
 	case next != 0:
 		return 0, until - soon

@@ -229,3 +229,20 @@ func TestNoLog(t *testing.T) {
 		t.Errorf("without a log to read: %q", stats.NoLog)
 	}
 }
+
+// TestStackBefore: who makes a thread writes to its stack long before it runs; what lies
+// where an object will be much later is none of it.
+func TestStackBefore(t *testing.T) {
+	stack := eventlog.Object{From: 10 * soon, To: eventlog.Always, Object: arena.Object{Addr: 1 << 20, Bytes: 1 << 13, Kind: arena.KindStack}}
+	heap := stack
+	heap.Addr, heap.Kind = 2<<20, arena.KindHeap
+	l := newLifetimes([]eventlog.Object{{}, stack, heap})
+	for _, c := range []struct {
+		addr uint64
+		want int32
+	}{{stack.Addr, 1}, {heap.Addr, 0}} {
+		if got, _ := l.at(c.addr>>12, soon); got != c.want {
+			t.Errorf("at %#x is object %d, want %d", c.addr, got, c.want)
+		}
+	}
+}

@@ -7,23 +7,17 @@ import (
 	"numaopt/internal/arena"
 )
 
-// firstFaults is the first faults of each page in each frame, by time.
-func firstFaults(workers []*worker, pid uint32, settled func(arena.Region) arena.Region) map[pageKey][]fault {
-	first := map[frameKey]fault{}
+// faultsOf is the faults of each page of a process, by time.
+func faultsOf(workers []*worker, pid uint32, settled func(arena.Region) arena.Region) map[pageKey][]fault {
+	out := map[pageKey][]fault{}
 	for _, w := range workers {
-		for key, f := range w.faults {
-			if key.page.pid != pid {
-				continue
-			}
-			f.region = settled(f.region)
-			if have, ok := first[key]; !ok || f.time < have.time {
-				first[key] = f
+		for _, f := range w.faults {
+			if f.page.pid == pid {
+				f.region = settled(f.region)
+				out[f.page] = append(out[f.page], f)
 			}
 		}
-	}
-	out := map[pageKey][]fault{}
-	for key, f := range first {
-		out[key.page] = append(out[key.page], f)
+		w.faults = nil
 	}
 	for _, list := range out {
 		slices.SortFunc(list, func(a, b fault) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.tid, b.tid)) })
@@ -65,14 +59,53 @@ func (o *portion) split(pages []page, p page, faults []fault) []page {
 	}
 	out[first].fault = p.fault
 	out[0], out[first] = out[first], out[0]
-	before(out, faults)
+	o.before(out, faults)
 	return append(pages, out...)
 }
 
-// before puts the faults that moved a page to where it was before: that is the memory
-// which the thread has used since the fault before. The kernel moves a page within the
-// fault, and the fault that finds it in a new frame is the one that did.
-func before(homes []page, faults []fault) {
+// migration is a fault that moved a page from one home to another. The kernel moves a page
+// within the fault, and the fault that finds it on another node is the one that did.
+type migration struct {
+	fault    *fault
+	from, to *page
+}
+
+// before counts each of the moves where it belongs: a fault stands for the accesses
+// around it, and those before it were made where the page was before.
+//
+// Where the page has a user that stays, the ones after it are as many: every other such
+// fault is counted there, so that shares of many pages come out right. Where users come
+// and go all are counted before. Who comes is chance, and finds the page remote as often as
+// anyone does; that the page is local to him afterwards is his own doing, and
+// the next one has nothing of it.
+func (o *portion) before(homes []page, faults []fault) {
+	stays := o.stays(faults)
+	for i, m := range moves(homes, faults) {
+		at := m.from
+		if stays && (m.to.number+uint64(i))%2 == 0 {
+			at = m.to
+		}
+		at.late = append(at.late, *m.fault)
+		o.looks.add(m.fault.time, 0, o.t.r.far(m.fault.cpu, at.home)-o.t.r.far(m.fault.cpu, m.fault.home))
+	}
+}
+
+// stays reports whether the node of a page's fault is mostly that of the next one, too,
+// without the first touch: all but one do so in a page that is used from one node, one of
+// as many as there are nodes where users come and go.
+func (o *portion) stays(faults []fault) bool {
+	same, pairs := 0, 0
+	for i := 2; i < len(faults); i++ {
+		pairs++
+		if o.t.r.nodeOf[faults[i].cpu] == o.t.r.nodeOf[faults[i-1].cpu] {
+			same++
+		}
+	}
+	return 2*same >= pairs
+}
+
+// moves takes the faults that moved a page out of its counts.
+func moves(homes []page, faults []fault) (out []migration) {
 	at := func(home int) *page {
 		i := slices.IndexFunc(homes, func(p page) bool { return p.home == home })
 		if i < 0 {
@@ -82,19 +115,19 @@ func before(homes []page, faults []fault) {
 	}
 	var from *page
 	for i := range faults {
-		f := &faults[i]
-		to := at(f.home)
+		to := at(faults[i].home)
 		if to == nil {
 			continue
 		}
 		if from != nil && from != to {
-			if c := to.cellOf(f); c != nil {
+			if c := to.cellOf(&faults[i]); c != nil {
 				c.count--
-				from.late = append(from.late, *f)
+				out = append(out, migration{&faults[i], from, to})
 			}
 		}
 		from = to
 	}
+	return out
 }
 
 // cellOf is a cell of p that f is counted in.
@@ -115,9 +148,14 @@ func (o *portion) leaveOut(p *page) {
 	for i := range p.cells {
 		samples += p.cells[i].samples
 	}
-	if p.fault == nil || samples < 2 {
+	if p.fault == nil {
 		return
 	}
+	o.looks.add(p.fault.time, -1, -o.t.r.far(p.fault.cpu, p.fault.home))
+	if samples < 2 {
+		return
+	}
+	o.again++
 	if c := p.cellOf(p.fault); c != nil {
 		c.count--
 		o.accesses--

@@ -17,6 +17,9 @@ type portion struct {
 
 	accesses, moved, disagree uint64
 
+	again int   // pages that had faults after their first
+	looks looks // what the faults of its pages are counted otherwise than the workers did
+
 	votes []uint32 // of a page, two for each node: see home
 }
 
@@ -50,6 +53,8 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 		t.accesses += o.accesses
 		t.r.stats.Moved += o.moved
 		t.r.stats.Disagree += o.disagree
+		t.again += o.again
+		t.looks.addAll(o.looks)
 	}
 	t.pages = joined(out)
 	return out
@@ -57,7 +62,7 @@ func (t *Table) divided(workers []*worker, settled func(arena.Region) arena.Regi
 
 // portion makes pages of cells, with their homes.
 func (t *Table) portion(cells []cell, faults map[pageKey][]fault) *portion {
-	o := &portion{t: t, threads: map[threadCPU]bool{}, votes: make([]uint32, 2*len(t.r.opt.Machine.Nodes))}
+	o := &portion{t: t, looks: looks{}, threads: map[threadCPU]bool{}, votes: make([]uint32, 2*len(t.r.opt.Machine.Nodes))}
 	var latest [256]threadCPU
 	for len(cells) > 0 {
 		first, n := &cells[0], 0

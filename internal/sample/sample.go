@@ -26,7 +26,8 @@
 // # Limits
 //
 // perf tells of no munmap: an address belongs to the latest mapping made there.
-// Memory grows with pages × threads × code that met. Of the lines the hottest are kept,
+// Memory grows with pages × threads × code that met, and with page faults, of which each
+// is held: their order says which of them moved a page, and they are few. Of the lines the hottest are kept,
 // and what is missing of each at its beginning depends on how many processors read.
 // An instruction is the one that the sample names: of events that are not precise one
 // that comes soon after. Whether its access was local, and which node's memory an interval
@@ -67,6 +68,7 @@ type Stats struct {
 	Elsewhere   uint64 // of other processes
 	Kernel      uint64 // made by the kernel, and not asked for
 	NoAddress   uint64 // without a data address
+	Fetches     uint64 // page faults on the code that was to run, which is no access to data
 	NoThread    uint64 // without thread or CPU, or of a CPU that the machine does not have
 	Damaged     uint64
 	Lost        uint64 // by the kernel: no room in its buffer
@@ -354,6 +356,7 @@ func (s *Stats) why() string {
 	}{
 		{s.NoAddress, "they have no data address: record with -d, and an event that has addresses"},
 		{s.Kernel, "they were made in the kernel"},
+		{s.Fetches, "they are of code, not of data"},
 		{s.NoThread, "they do not say thread or CPU, or a CPU that the machine does not have"},
 		{s.Elsewhere, "they are of other processes"},
 		{s.Damaged, "they are damaged"},
@@ -459,6 +462,7 @@ func (r *reader) sum(workers []*worker, pid uint32) {
 		s.Samples += w.stats.Samples
 		s.Kernel += w.stats.Kernel
 		s.NoAddress += w.stats.NoAddress
+		s.Fetches += w.stats.Fetches
 		s.NoThread += w.stats.NoThread
 		s.Own += w.stats.Own
 		s.Latencies = s.Latencies || w.stats.Latencies
@@ -510,6 +514,14 @@ func (r *reader) homeOf(phys uint64) int {
 		return int(r.homes[b])
 	}
 	return r.slowHome(phys)
+}
+
+// far is 1 for a node other than the CPU's, 0 for its own and -1, which is not known.
+func (r *reader) far(cpu uint32, home int) int {
+	if home < 0 || int(r.nodeOf[cpu]) == home {
+		return 0
+	}
+	return 1
 }
 
 func (r *reader) slowHome(phys uint64) int {

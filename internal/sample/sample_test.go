@@ -175,7 +175,7 @@ func TestMoved(t *testing.T) {
 	kernel := fault(100, 0, 9, 130<<20)
 	kernel.Mode = 1
 	w.Add(pt.Variable{}, fault(101, 3, 50, 0), fault(100, 1, 60, 1<<20), kernel, fault(100, 0, 10, 130<<20),
-		fault(101, 2, 20, 130<<20), fault(101, 2, 30, 1<<20), fault(101, 3, 40, 1<<20))
+		fault(101, 2, 20, 130<<20), fault(101, 2, 30, 1<<20), fault(100, 1, 40, 1<<20))
 	table, stats := read(t, w, Options{})
 	var pages []arena.Page
 	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
@@ -193,19 +193,54 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// TestStays: two pages move to a user that stays, and one fault of the two is counted
+// before and one after; a page whose users come and go was used before it moved.
+func TestStays(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		later [2]uint32 // CPUs of the faults that follow
+		want  map[int]uint64
+	}{
+		{"a user that stays", [2]uint32{2, 3}, map[int]uint64{0: 1, 1: 5}},
+		{"others", [2]uint32{0, 2}, map[int]uint64{0: 2, 1: 4}},
+	} {
+		w := &pt.Writer{Events: faultEvents("minor-faults", 5, pt.PhysAddr)}
+		w.Features = map[int][]byte{22: w.U64(nil, 1, 128<<20, 2, 0, 64, 64, 1, 1, 64, 64, 2)}
+		w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
+		for page := range uint64(2) {
+			for i, cpu := range []uint32{0, 2, c.later[0], c.later[1]} {
+				phys := page << 12
+				if i > 0 {
+					phys += 128 << 20
+				}
+				w.Add(pt.Variable{}, perfdata.Sample{Mode: 2, PID: 100, TID: 100 + cpu, CPU: cpu, Time: 10 + uint64(i), Addr: heapA + page<<12, Phys: phys + 1, IP: 0x401000})
+			}
+		}
+		table, _ := read(t, w, Options{})
+		var homes []int
+		table.EachPage(func(_ int, p arena.Page) { homes = append(homes, p.Home) }) //nolint:errcheck // memory
+		counts := map[int]uint64{}
+		table.EachBlock(func(b *arena.Block) { counts[homes[b.Page-1]] += b.Count[profile.DRAM][profile.Load] }) //nolint:errcheck // memory
+		if d := cmp.Diff(c.want, counts); d != "" {
+			t.Errorf("%s: faults by home (-want +got):\n%s", c.name, d)
+		}
+	}
+}
+
 func faultEvents(name string, config, fields uint64) []pt.Event {
 	return []pt.Event{{Name: name, Attr: perfdata.Attr{Type: 1, Config: config, Period: 1, ReadFormat: 4,
 		SampleType: pt.Identifier | pt.IP | pt.TID | pt.Time | pt.Addr | pt.CPU | fields, Flags: pt.SampleIDAll}, IDs: []uint64{1}}}
 }
 
-// TestFaults takes the first fault of a page for its first touch and home.
+// TestFaults takes the first fault of a page for its first touch and home; that which
+// brings code in is no access to data.
 func TestFaults(t *testing.T) {
 	w := &pt.Writer{Events: faultEvents("page-faults:u", 2, 0)}
 	w.Mmap(100, 100, 2, heapA, 0x10000, 0, "//anon")
 	fault := func(tid, cpu uint32, time, addr uint64) perfdata.Sample {
 		return perfdata.Sample{Mode: 2, PID: 100, TID: tid, CPU: cpu, Time: time, Addr: addr, IP: 0x401000}
 	}
-	w.Add(pt.Variable{}, fault(100, 0, 50, heapA), fault(101, 3, 10, heapA+100), fault(100, 0, 60, heapA+4096))
+	w.Add(pt.Variable{}, fault(100, 0, 50, heapA), fault(101, 3, 10, heapA+100), fault(100, 0, 60, heapA+4096), fault(100, 0, 70, 0x401008))
 	table, stats := read(t, w, Options{})
 	var pages []arena.Page
 	table.EachPage(func(_ int, p arena.Page) { pages = append(pages, p) }) //nolint:errcheck // memory
@@ -213,8 +248,8 @@ func TestFaults(t *testing.T) {
 		{Number: heapA >> 12, Object: 1, Home: 1, Thread: 1, Module: -1},
 		{Number: heapA>>12 + 1, Object: 1, Home: 0, Thread: 0, Module: -1, Serial: true},
 	}
-	if d := cmp.Diff(want, pages); d != "" || !stats.Faults {
-		t.Errorf("pages (-want +got):\n%s", d)
+	if d := cmp.Diff(want, pages); d != "" || !stats.Faults || stats.Fetches != 1 {
+		t.Errorf("%d of code; pages (-want +got):\n%s", stats.Fetches, d)
 	}
 }
 

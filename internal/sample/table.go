@@ -24,6 +24,8 @@ type Table struct {
 	near     [256]threadNumber // of numbers, the latest
 	asked    map[homeKey]int8  // homes that the runtime asked the kernel for
 	accesses uint64
+	looks    looks // of page faults
+	again    int   // pages with several
 
 	latencies []latencyCell
 	uses      tallies
@@ -64,7 +66,7 @@ func (t *Table) numberOf(tid, cpu uint32) int {
 
 // newTable adds up what the workers counted of the process.
 func newTable(r *reader, pid uint32, workers []*worker) *Table {
-	t := &Table{PID: int(pid), Command: r.names[pid], r: r, space: r.spaces[pid], numbers: map[threadCPU]int{}}
+	t := &Table{PID: int(pid), Command: r.names[pid], r: r, space: r.spaces[pid], numbers: map[threadCPU]int{}, looks: looks{}}
 	if t.space == nil {
 		t.space = newSpace(nil, nil)
 	}
@@ -72,8 +74,13 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 		t.Command = fmt.Sprint("process ", pid)
 	}
 	settled := r.places.settle(pid)
-	faults := firstFaults(workers, pid, settled)
+	faults := faultsOf(workers, pid, settled)
 	t.asked = t.space.asked()
+	for _, w := range workers {
+		if p := w.processes[pid]; p != nil {
+			t.looks.addAll(p.looks)
+		}
+	}
 	portions := t.divided(workers, settled, faults)
 	t.number(portions, faults)
 	t.latencies = t.histograms(workers, portions, settled)
@@ -133,6 +140,16 @@ func (t *Table) number(portions []*portion, faults map[pageKey][]fault) {
 
 // Accesses is what the samples of the table stand for.
 func (t *Table) Accesses() uint64 { return t.accesses }
+
+// FaultPeriod is how many page faults tell as much of the remote share as one that was
+// drawn at random; 0 is not known: there are first touches only, or faults do not say
+// where the page was.
+func (t *Table) FaultPeriod() float64 {
+	if !t.r.stats.Physical || t.again == 0 {
+		return 0
+	}
+	return t.looks.period(t.looks.all() / t.again)
+}
 
 // DRAMPeriods is the mean number of accesses for which a sample of DRAM stands, and the
 // one that equal samples which tell as much of a share would stand for: of unequal ones

@@ -17,7 +17,7 @@ type worker struct {
 	uses      tallies
 	intervals intervals
 	lines     lines
-	faults    map[frameKey]fault
+	faults    []fault
 	processes map[uint32]*process
 	finders   int // that processes have
 	codes     []codeEntry
@@ -38,6 +38,7 @@ type process struct {
 	used  uint64 // samples
 	space *space
 	piece int
+	looks looks   // of its page faults
 	heap  *finder // nil without a log, or where others have taken it
 
 	parts    *parts // nil until they are asked for
@@ -60,16 +61,10 @@ type pageKey struct {
 	number uint64
 }
 
-// frameKey is a page in one place of physical memory; frame is 0 where that is not
-// known.
-type frameKey struct {
-	page  pageKey
-	frame uint64
-}
-
-// fault is the earliest page fault of a page in a frame: its first touch, or the one at
-// which the kernel had just moved it there.
+// fault is a page fault: the first touch of a page, or one of those that follow under
+// NUMA balancing, some of which moved it to their node.
 type fault struct {
+	page     pageKey
 	time, pc uint64
 	tid, cpu uint32
 	region   arena.Region
@@ -100,7 +95,7 @@ const sourceBits = 6
 const codeEntries = 1 << 13
 
 func newWorker(r *reader) *worker {
-	return &worker{r: r, cells: &batches{to: r.cells}, processes: map[uint32]*process{}, faults: map[frameKey]fault{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
+	return &worker{r: r, cells: &batches{to: r.cells}, processes: map[uint32]*process{}, codes: make([]codeEntry, codeEntries), live: map[thread]*life{}}
 }
 
 // modeUser is a sample's mode in the program itself.
@@ -128,6 +123,9 @@ func (w *worker) add(s *perfdata.Sample) error {
 	case node == topo.Unknown || s.TID == 0:
 		st.NoThread++
 		return nil
+	case e.fault && s.Mode == modeUser && s.Addr/units.PageSize == s.IP/units.PageSize:
+		st.Fetches++
+		return nil
 	}
 	if w.process == nil || s.PID != w.pid {
 		w.enter(s.PID)
@@ -152,7 +150,7 @@ func (w *worker) add(s *perfdata.Sample) error {
 func (w *worker) enter(pid uint32) {
 	p := w.processes[pid]
 	if p == nil {
-		p = &process{pid: pid, space: w.r.spaces[pid]}
+		p = &process{pid: pid, space: w.r.spaces[pid], looks: looks{}}
 		w.processes[pid] = p
 	}
 	w.process, w.life = p, nil
@@ -203,7 +201,8 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 		w.use(&c, s.IP, where)
 	}
 	if e.fault {
-		w.fault(frameKey{pageKey{c.pid, c.object, c.number}, s.Phys / units.PageSize}, fault{s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
+		w.looks.add(s.Time, 1, w.r.far(s.CPU, home))
+		w.faults = append(w.faults, fault{pageKey{c.pid, c.object, c.number}, s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
 		w.cells.add(&c)
 		return
 	}
@@ -221,12 +220,6 @@ func (w *worker) source(d perfdata.DataSrc) source {
 		*s = source{d, true, level, remote, served(d, remote)}
 	}
 	return *s
-}
-
-func (w *worker) fault(key frameKey, f fault) {
-	if have, ok := w.faults[key]; !ok || f.time < have.time {
-		w.faults[key] = f
-	}
 }
 
 // region is the code that the sample was made in: the loop that its thread was in,
