@@ -17,7 +17,7 @@ func TestComplete(t *testing.T) {
 		{"report a.nprof ", ":0"},
 		{"apply ", "plan.yaml yaml :8"},
 		{"doctor ", ":4"},
-		{"report --format ", "text json trace :4"},
+		{"report --format ", "text json html csv parquet pprof trace :4"},
 		{"report --sort ", "cost dram remote accesses size name :4"},
 		{"report --color ", "auto always never :4"},
 		{"check --format ", "text json junit :4"},
