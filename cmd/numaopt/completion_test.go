@@ -20,7 +20,7 @@ func TestComplete(t *testing.T) {
 		{"report --format ", "text json html csv parquet pprof trace :4"},
 		{"report --sort ", "cost dram remote accesses size name :4"},
 		{"report --color ", "auto always never :4"},
-		{"check --format ", "text json junit :4"},
+		{"check --format ", "text json junit sarif github markdown :4"},
 		{"report P --object ", "u|heap u in a.f90 a.c:5 (f)|heap a.c:5 (g)|heap thread stacks|stack :4"},
 		{"report P --loop ", "main|function work.c:20|loop work work.c:30|loop back :4"},
 		{"plan P --only wo", "main|function work.c:20|loop work work.c:30|loop back :4"},
