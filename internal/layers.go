@@ -22,7 +22,7 @@ var Rows = [][]string{
 	{"ingest", "access", "latency", "launch"},
 	{"shape", "annotate", "timeline", "heat"},
 	{"classify", "lab", "export"},
-	{"planner", "check", "doctor"},
+	{"planner", "check", "doctor", "diff"},
 	{"advice"},
 	{"report"},
 	{"html", "figure"},

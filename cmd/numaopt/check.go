@@ -116,8 +116,7 @@ func checkFormatNames() string {
 	for _, f := range check.Formats {
 		names = append(names, f.Name)
 	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return oneOf(names)
 }
 
 // findCheckFormat is nil where there is no format of that name.
@@ -217,7 +216,7 @@ func runCheck(_ context.Context, std *stdio, opt checkOptions) error {
 
 // judgeProfiles reads one profile after the other, so that only one is in memory.
 func judgeProfiles(opt checkOptions, limits check.Limits) (*check.Result, []*check.Measurement, error) {
-	scope := check.Scope{Only: opt.only}
+	scope := check.Scope{Only: opt.only, Metric: opt.metric}
 	for name := range opt.named {
 		scope.Named = append(scope.Named, name)
 	}
@@ -306,8 +305,30 @@ func writeCheck(std *stdio, opt checkOptions, r *check.Result) error {
 	if err := findCheckFormat(opt.format).Write(&b, r); err != nil {
 		return err
 	}
-	_, err := b.WriteTo(std.out)
-	return err
+	if _, err := b.WriteTo(std.out); err != nil {
+		return err
+	}
+	if next := afterCheck(opt, r); next != "" && opt.format == "text" {
+		fmt.Fprintf(std.err, "next: %s\n", next)
+	}
+	return nil
+}
+
+// afterCheck is the command that comes next in a session; "" where it is done.
+func afterCheck(opt checkOptions, r *check.Result) string {
+	base := strings.TrimSuffix(opt.profiles[0], filepath.Ext(opt.profiles[0]))
+	all := quote(opt.profiles)
+	switch {
+	case r.NoVerdict != "":
+		return ""
+	case !r.Pass:
+		return fmt.Sprintf("numaopt plan %s -o %s", quote(opt.profiles[:1]), quote([]string{base + ".plan.yaml"}))
+	case opt.writeBaseline != "":
+		return fmt.Sprintf("numaopt check %s --baseline %s, with profiles of a later build", all, quote([]string{opt.writeBaseline}))
+	case opt.baseline == "":
+		return fmt.Sprintf("numaopt check %s --write-baseline %s", all, quote([]string{base + ".base.json"}))
+	}
+	return ""
 }
 
 func appendSummary(path string, r *check.Result) error {

@@ -37,8 +37,8 @@ func writePlots(std *stdio, r *reportInput) error {
 		}
 		fmt.Fprintf(std.err, "numaopt: wrote %s.svg and .png\n", path)
 	}
-	for _, why := range missing {
-		fmt.Fprintf(std.err, "numaopt: no plot %s\n", why)
+	for _, m := range missing {
+		fmt.Fprintf(std.err, "numaopt: no %s: %s\n", strings.Join(m.Names, ", "), m.Why)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type reportOptions struct {
 	color   string // "auto", "always" or "never"
 	schema  bool
 	plan    string // file name of the plan that html shows
+	sources bool   // html has the text of the source
 	plots   string // folder; "" is none
 	before  string // file name of the profile of an earlier run; "" is none
 }
@@ -72,6 +73,10 @@ object, loop and pair of nodes, and what remote ones cost beyond local ones, and
 objects by that; the JSON has the distributions and which part of the latency is of
 loads of which length. Cache lines that nodes share are listed with the bytes that each
 reads and writes: shared truly where one uses what another writes, else falsely.
+
+--format html is one page to open in a browser, without a server or a network, with
+heatmaps by page and thread; --sources takes in the lines of source that access DRAM,
+--plan shows what a plan is predicted to change.
 
 --format trace says which thread worked in which loop, on data of which node, and when,
 for ui.perfetto.dev and chrome://tracing. Its clock is time where the program ran by
@@ -126,6 +131,8 @@ version does, see --schema.
 				return usagef("--top %d is negative", opt.top)
 			case opt.plan != "" && opt.format != "html":
 				return usagef("--plan is for --format html")
+			case opt.sources && opt.format != "html":
+				return usagef("--sources is for --format html")
 			case opt.before != "" && opt.plots == "":
 				return usagef("--before is for --plots")
 			case !slices.Contains(report.SortKeys(), opt.sort):
@@ -147,6 +154,7 @@ version does, see --schema.
 	f.StringArrayVar(&opt.shapes, "shape", nil, "an object's array: `OBJECT=N1,N2,…:BYTES`, the slowest dimension first and the bytes of an element; may be repeated")
 	f.IntVar(&opt.top, "top", 15, "print `N` rows of objects, loops and first touches; 0 is all")
 	f.StringVar(&opt.plan, "plan", "", "with --format html: show what `FILE` changes beside the present")
+	f.BoolVar(&opt.sources, "sources", false, "with --format html: take in the text of the lines that access DRAM")
 	f.StringVar(&opt.plots, "plots", "", "write figures as SVG and PNG into folder `DIR`")
 	f.StringVar(&opt.before, "before", "", "compare with the `PROFILE` of an earlier run in a figure")
 	f.StringVar(&opt.sort, "sort", "cost", "order objects and loops by `KEY`: "+oneOf(report.SortKeys())+"; cost is that of remote loads where it is known, else dram")
@@ -158,6 +166,7 @@ version does, see --schema.
 // reportInput is what a format of report is made of.
 type reportInput struct {
 	profile *profile.Profile
+	sum     string // checksum of its file
 	opt     reportOptions
 	build   report.Options
 	color   bool
@@ -225,12 +234,12 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	}
 	progress := newProgress(std.err, "reading "+opt.profile)
 	defer progress.end()
-	p, err := profile.ReadFile(opt.profile)
+	p, sum, err := profile.ReadFileSum(opt.profile)
 	if err != nil {
 		return err
 	}
 	in := &reportInput{
-		profile: p, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
+		profile: p, sum: sum, opt: opt, color: toFile(opt.output) == "" && colored(std.out, opt.color),
 		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads, Sort: opt.sort},
 	}
 	progress.describe("summing up")
@@ -271,10 +280,8 @@ func (r *reportInput) make() (err error) {
 		r.build.PatternRows = pagePatterns
 	}
 	r.build.Merged = advice.Merged(r.profile, readSource, codeLines(r.profile, r.table))
-	if r.report, err = report.Build(r.profile, r.build); err != nil {
-		return err
-	}
-	return nil
+	r.report, err = report.Build(r.profile, r.build)
+	return err
 }
 
 func writeReport(std *stdio, r *reportInput) error {

@@ -78,6 +78,7 @@ func commands(std *stdio) []*cobra.Command {
 		newPlanCmd(std, func(ctx context.Context, opt planOptions) error { return runPlan(ctx, std, opt) }),
 		newApplyCmd(std, func(ctx context.Context, opt applyOptions) error { return runApply(ctx, std, opt) }),
 		newCheckCmd(std, func(ctx context.Context, opt checkOptions) error { return runCheck(ctx, std, opt) }),
+		newDiffCmd(std, func(ctx context.Context, opt diffOptions) error { return runDiff(ctx, std, opt) }),
 		newLabCmd(std, func(ctx context.Context, opt labOptions) error { return runLab(ctx, std, opt) }),
 		newVersionCmd(std, func(_ context.Context, asJSON bool) error { return runVersion(std, asJSON) }),
 		newManCmd(std, func(ctx context.Context, opt manOptions) error { return runMan(ctx, std, opt) }),

@@ -261,7 +261,7 @@ func TestWithoutArguments(t *testing.T) {
 		"void f<(anonymous namespace)::T>": "void f<(anonymous namespace)::T>",
 		")":                                ")", "(": "(", "": "", "())": "())",
 	} {
-		if got := withoutArguments(in); got != want {
+		if got := WithoutArguments(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -184,11 +184,11 @@ func CodeName(p *profile.Profile, c ident.Code) string {
 	if l, ok := Location(p, c); ok {
 		switch {
 		case l.File != "" && l.Line > 0 && l.Function != "":
-			return fmt.Sprintf("%s:%d (%s)", path.Base(l.File), l.Line, withoutArguments(l.Function))
+			return fmt.Sprintf("%s:%d (%s)", path.Base(l.File), l.Line, WithoutArguments(l.Function))
 		case l.File != "" && l.Line > 0:
 			return fmt.Sprintf("%s:%d", path.Base(l.File), l.Line)
 		case l.Function != "":
-			return withoutArguments(l.Function)
+			return WithoutArguments(l.Function)
 		}
 	}
 	symbol := c.Symbol
@@ -209,7 +209,7 @@ func CodeName(p *profile.Profile, c ident.Code) string {
 // Location is the innermost location of c that is not of a language's library; false
 // where there is no debug information, or the code is one of the system's libraries.
 func Location(p *profile.Profile, c ident.Code) (ident.Location, bool) {
-	if c.Module >= 0 && systemModule(p.Modules[c.Module].Path) {
+	if c.Module >= 0 && SystemModule(p.Modules[c.Module].Path) {
 		return ident.Location{}, false
 	}
 	for _, l := range c.Inlined {
@@ -223,8 +223,8 @@ func Location(p *profile.Profile, c ident.Code) (ident.Location, bool) {
 	return ident.Location{}, false
 }
 
-// systemModule reports whether a file is one of the system's libraries: nobody
+// SystemModule reports whether a file is one of the system's libraries: nobody
 // looks for a fault by their source lines.
-func systemModule(file string) bool {
+func SystemModule(file string) bool {
 	return strings.HasPrefix(file, "/lib") || strings.HasPrefix(file, "/usr/lib")
 }

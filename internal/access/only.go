@@ -95,13 +95,13 @@ func sameFunction(function, name string) bool {
 	if function == "" {
 		return false
 	}
-	plain := withoutArguments(function)
+	plain := WithoutArguments(function)
 	return name == function || name == plain || strings.HasSuffix(plain, "::"+name)
 }
 
-// withoutArguments cuts the argument list off a demangled name; the parentheses
+// WithoutArguments cuts the argument list off a demangled name; the parentheses
 // of "(anonymous namespace)::f(int)" and "operator()(int)" stay.
-func withoutArguments(function string) string {
+func WithoutArguments(function string) string {
 	f := strings.TrimSuffix(function, " const")
 	if !strings.HasSuffix(f, ")") {
 		return function

@@ -1,8 +1,10 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +23,7 @@ func Source(p *profile.Profile, c ident.Code) (ident.Location, bool) {
 // and rebuilds: "main+5 in init.c" is the allocation five lines below the first one of
 // main. Where the line of the function is not known it is the group's own name. The
 // names of groups of one kind are unique; where several call stacks have the same
-// lines, they are numbered in the order of the profile.
+// lines, they are numbered in the order of their code.
 func StableNames(p *profile.Profile, groups []Group) []string {
 	names := make([]string, len(groups))
 	byName := make(map[string][]int)
@@ -39,7 +41,8 @@ func StableNames(p *profile.Profile, groups []Group) []string {
 func stableGroup(p *profile.Profile, g *Group) string {
 	if stack := namingStack(p, g); len(stack) > 0 {
 		if s, ok := stableCode(p, stack[0]); ok {
-			return strings.TrimSuffix(p.Objects[g.Objects[0]].Name, CodeName(p, stack[0])) + s
+			before, _, _ := strings.Cut(p.Objects[g.Objects[0]].Name, CodeName(p, stack[0])) // "small objects of "
+			return before + s
 		}
 	}
 	return g.Name
@@ -54,7 +57,9 @@ func namingStack(p *profile.Profile, g *Group) []ident.Code {
 	}
 	frames := p.Sites[o.Site].Frames
 	for i, f := range frames {
-		if strings.HasSuffix(o.Name, CodeName(p, f)) { // "small objects of grid.c:42 (init)"
+		// As in "small objects of grid.c:42 (init) #2": the number is of the whole program,
+		// and another allocation anywhere changes it.
+		if _, ok := stableCode(p, f); ok && strings.Contains(o.Name, CodeName(p, f)) {
 			return frames[i:]
 		}
 	}
@@ -67,6 +72,9 @@ func tellStableApart(p *profile.Profile, groups []Group, names []string, same []
 	if len(same) < 2 {
 		return
 	}
+	slices.SortStableFunc(same, func(a, b int) int { // the numbers are in the order of the code
+		return cmp.Or(cmp.Compare(len(groups[a].Name), len(groups[b].Name)), cmp.Compare(groups[a].Name, groups[b].Name))
+	})
 	taken := make(map[string]int)
 	for _, i := range same {
 		for k, caller := range namingStack(p, &groups[i]) {
@@ -103,5 +111,5 @@ func stableCode(p *profile.Profile, c ident.Code) (string, bool) {
 	if !ok || l.Function == "" || l.FunctionLine <= 0 || l.Line < l.FunctionLine {
 		return "", false
 	}
-	return fmt.Sprintf("%s+%d in %s", withoutArguments(l.Function), l.Line-l.FunctionLine, path.Base(l.File)), true
+	return fmt.Sprintf("%s+%d in %s", WithoutArguments(l.Function), l.Line-l.FunctionLine, path.Base(l.File)), true
 }

@@ -16,10 +16,10 @@ func line(function string, n int) ident.Code {
 }
 
 func TestStableNames(t *testing.T) {
-	p := profiletest.Draw(2, 1, "a.c:13 (f) heap: 0 1", "a.c:17 (g(int)) heap: 0 1", "small objects of a.c:17 (g(int)) small: 0 1",
+	p := profiletest.Draw(2, 1, "a.c:13 (f) heap: 0 1", "a.c:17 (g(int)) heap: 0 1", "x small: 0 1",
 		"u in a.c global: 0 1", "lib.so+0x12 heap: 0 1", "a.c:19 (wrap) heap: 0 1", "a.c:19 (wrap) heap: 0 1", "a.c:19 (wrap) heap: 0 1", "s stack: 0 1")
 	g := line("g(int)", 17)
-	p.Objects[1].Name, p.Objects[2].Name = "a.c:17 (g)", "small objects of a.c:17 (g)"
+	p.Objects[1].Name, p.Objects[2].Name = "a.c:17 (g)", "small objects of a.c:17 (g) #2"
 	p.Sites[0].Frames = []ident.Code{{Symbol: "xmalloc", Module: -1}, line("f", 13), line("main", 90)}
 	p.Sites[1].Frames, p.Sites[2].Frames = []ident.Code{g}, []ident.Code{g}
 	p.Sites[3].Frames = []ident.Code{{Module: 0, Offset: 0x12}}

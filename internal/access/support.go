@@ -67,6 +67,16 @@ func Support(p *profile.Profile) error {
 		ErrTooFew, n, MinSamples, units.Bytes(p.Run.Cache.LLC.Bytes))
 }
 
+// EffectivePeriod is the accesses for which a DRAM sample stands, as far as chance goes;
+// 1 for a full trace.
+func EffectivePeriod(p *profile.Profile) float64 {
+	sampled := p.Run.Period > 1 || p.Run.Source == "faults" // of those, looks at who uses a page are few
+	if r := p.Run.Recording; r != nil && r.EvenPeriod > 0 && sampled {
+		return r.EvenPeriod
+	}
+	return float64(max(1, p.Run.Period))
+}
+
 // RemoteInterval is the 95 % confidence interval, in [0,100], of the remote
 // percentage of f. For a full trace it is the percentage itself, and both ends
 // are NaN where f has no access with a known home.
@@ -74,14 +84,9 @@ func RemoteInterval(p *profile.Profile, f Flow) (lo, hi float64) {
 	if f.Known() == 0 {
 		return math.NaN(), math.NaN()
 	}
-	period := float64(p.Run.Period)
-	r := p.Run.Recording
-	estimated := r != nil && r.EvenPeriod > 0
-	if p.Run.Period <= 1 && !(estimated && p.Run.Source == "faults") { // of those, looks at who uses a page are few
+	period := EffectivePeriod(p)
+	if period == 1 {
 		return f.RemotePct(), f.RemotePct()
-	}
-	if estimated {
-		period = r.EvenPeriod
 	}
 	lo, hi = stat.Wilson(float64(f.Remote)/period, float64(f.Known())/period)
 	return 100 * lo, 100 * hi

@@ -75,10 +75,10 @@ func TestRead(t *testing.T) {
  <nil>
 {Page:512 Site:1}
  <nil>
-{Code:{VAddr:68 Module:0 NoSymbol:false} Owner:2147483649 Region:2147483649 Op:1 Local:1 Remote:1099511627776 Unknown:3 Latency:0 Loads:0} of 0 1 0
-{Code:{VAddr:72 Module:-1 NoSymbol:false} Owner:1073741825 Region:2147483649 Op:0 Local:1 Remote:0 Unknown:0 Latency:0 Loads:0} of 0 0 1
+{Code:{VAddr:68 Module:0 NoSymbol:false} Owner:2147483649 Region:2147483649 Op:1 Local:1 Remote:1099511627776 Unknown:3 Page:0 Latency:0 Loads:0} of 0 1 0
+{Code:{VAddr:72 Module:-1 NoSymbol:false} Owner:1073741825 Region:2147483649 Op:0 Local:1 Remote:0 Unknown:0 Page:0 Latency:0 Loads:0} of 0 0 1
  <nil>
-{Part:7 Shift:12 Thread:0 Region:2147483649 Work:99 Count:[1 2 3]}
+{Part:7 Shift:12 Thread:0 Region:2147483649 Work:99 Home:-1 Count:[1 2 3]}
  <nil>`
 	if s := strings.Join(got, "\n"); s != want {
 		t.Errorf("got\n%s\nwant\n%s", s, want)

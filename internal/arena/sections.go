@@ -299,6 +299,7 @@ type Use struct {
 	Region                 Region
 	Op                     int
 	Local, Remote, Unknown uint64
+	Page                   uint64 // its number is any of the owner's pages where Owner is 0; 0 in an arena
 	Latency, Loads         uint64 // cycles, summed over loads; 0 in an arena
 }
 
@@ -320,12 +321,13 @@ type Interval struct {
 	Part, Shift, Thread int
 	Region              Region
 	Work                uint64   // accesses of any level
+	Home                int      // of the memory that Work is of; -1 is not known, as in an arena
 	Count               []uint64 // DRAM accesses by home, the last is of pages without; valid during the call
 }
 
 // EachInterval calls do for every interval. Several may have the same key.
 func (a *Arena) EachInterval(do func(v *Interval)) error {
-	v := Interval{Count: make([]uint64, a.Nodes+1)}
+	v := Interval{Home: -1, Count: make([]uint64, a.Nodes+1)}
 	return a.each(Intervals, 1, func(_ int, b []byte) {
 		v.Part, v.Shift, v.Thread, v.Region = int(le.Uint32(b)), int(le.Uint32(b[4:])), int(le.Uint32(b[8:])), Region(le.Uint32(b[12:]))
 		v.Work = le.Uint64(b[16:])

@@ -64,14 +64,14 @@ func NewBaseline(runs []*Measurement, opt Options) (*Baseline, error) {
 		Only: append([]string{}, first.Only...), Objects: []BaselineFigure{}, Loops: []BaselineFigure{},
 	}
 	for i, x := range first.parts {
-		f, all := newFigure(runs, x, opt)
+		f, ok := newFigure(runs, x, opt)
 		switch {
 		case i == 0:
 			f.Name = ""
 			b.Program = f
-		case all && x.kind == Object:
+		case ok && x.kind == Object:
 			b.Objects = append(b.Objects, f)
-		case all && x.kind == Loop:
+		case ok:
 			b.Loops = append(b.Loops, f)
 		}
 	}
@@ -81,11 +81,15 @@ func NewBaseline(runs []*Measurement, opt Options) (*Baseline, error) {
 	return b, nil
 }
 
-// newFigure takes the percentages of x in all runs; all tells whether it matters in each.
-func newFigure(runs []*Measurement, x *part, opt Options) (f BaselineFigure, all bool) {
+// newFigure takes the percentages of x, a part of the first run, in all runs; ok tells
+// whether it matters in each.
+func newFigure(runs []*Measurement, x *part, opt Options) (f BaselineFigure, ok bool) {
 	f = BaselineFigure{Name: x.stable, DRAM: []float64{}, All: []float64{}}
-	for _, m := range runs {
-		y := m.part(x.kind, x.stable)
+	for i, m := range runs {
+		y := x
+		if i > 0 {
+			y = m.part(x.kind, x.stable)
+		}
 		if y == nil || !m.matters(y, opt) {
 			return f, false
 		}

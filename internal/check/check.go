@@ -85,13 +85,13 @@ type Limits struct {
 // Options are the thresholds of the statistics.
 type Options struct {
 	// Repeat is the standard deviation, in points, of the remote percentage between full
-	// traces of one program. Programs with static schedules have 0.1 or less, those
-	// that hand out work 0.3 to 1 (analyses/09-repeat); 0.35 makes two runs differ
-	// by a point in one case of 20. A part with the share s of all accesses is
-	// given Repeat/√s.
+	// traces of one program: 0.02 or less with static schedules, 0.4 where threads
+	// race for places (analyses/09-repeat). 0.35 makes two runs differ by a point in
+	// one case of 20. A part with the share s of all accesses is given Repeat/√s:
+	// in one of a fifth of them 1.2 was seen.
 	Repeat float64
 	// RepeatDynamic is the same for accesses of loops that hand out their work while they
-	// run: 1 to 1.4 was measured there. A part has its share of it.
+	// run, of which one run in 20 is 2 points from the mean. A part has its share of it.
 	RepeatDynamic float64
 	// Alpha is how likely chance may be to fail a figure. A gate asks it of ten
 	// figures for every change.
@@ -430,6 +430,9 @@ func (j *judge) against(f *Figure, base figure) {
 	f.Baseline, f.MaxIncrease = &then.Mean, &j.lim.MaxIncrease
 	if f.NoVerdict != "" {
 		return
+	}
+	if f.Kind == Program && stat.Modes(base.values, j.opt.ModeGap) != nil {
+		j.warn("the baseline's runs are bimodal, %.2f to %s: next to them hardly any change is significant", slices.Min(base.values), percent(slices.Max(base.values)))
 	}
 	name := "baseline " + percent(then.Mean)
 	if j.lim.MaxIncrease > 0 {

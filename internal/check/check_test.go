@@ -44,7 +44,7 @@ func judgeAll(list []*profile.Profile, only []string, l Limits) (*Result, error)
 func measureAll(list []*profile.Profile, only []string, l Limits) ([]*Measurement, error) {
 	var runs []*Measurement
 	for i, p := range list {
-		m, err := Measure(fmt.Sprintf("run%d", i+1), p, Scope{Only: only, Named: sortedKeys(l.Named)})
+		m, err := Measure(fmt.Sprintf("run%d", i+1), p, Scope{Only: only, Named: sortedKeys(l.Named), Metric: l.Metric})
 		if err != nil {
 			return nil, err
 		}

@@ -82,7 +82,7 @@ func (f *Figure) lines() []string {
 	var lines []string
 	for i := range f.Places {
 		x := &f.Places[i]
-		lines = append(lines, fmt.Sprintf("%s:%d: %.0f %% of the remote DRAM accesses are to %s, %s here", x.File, x.Line, x.RemotePct, x.Object, x.what()))
+		lines = append(lines, fmt.Sprintf("%s:%d: %.0f %% of the remote accesses are to %s, %s here", x.File, x.Line, x.RemotePct, x.Object, x.what()))
 	}
 	return lines
 }

@@ -25,6 +25,8 @@ const (
 type Scope struct {
 	Only  []string // loops and functions, see access.Only; empty is all
 	Named []string // objects and loops that have a limit of their own
+	// Metric is of the accesses whose first touches are looked for; empty is DRAM.
+	Metric Metric
 }
 
 // Measurement is the figures of one run; the profile itself is no longer needed.
@@ -87,7 +89,7 @@ func Measure(name string, p *profile.Profile, scope Scope) (*Measurement, error)
 	if t := access.Total(q).DRAM; access.Pct(t.Unknown, t.Total()) >= 1 {
 		m.warn("%s of the accesses are to pages whose home is not known; they are left out", percent(access.Pct(t.Unknown, t.Total())))
 	}
-	s := newSummer(q)
+	s := newSummer(q, scope.Metric)
 	m.parts = s.parts()
 	for _, n := range scope.Named {
 		if m.named[n], err = s.find(n); err != nil {
@@ -104,6 +106,7 @@ func (m *Measurement) warn(format string, args ...any) {
 // summer adds up a profile by objects and loops.
 type summer struct {
 	p       *profile.Profile
+	metric  Metric // of places
 	groups  []access.Group
 	groupOf []int // of each object
 	stable  []string
@@ -113,8 +116,8 @@ type summer struct {
 	touchOf []int    // of each page
 }
 
-func newSummer(p *profile.Profile) *summer {
-	s := &summer{p: p, loopOf: make([]int, len(p.Regions))}
+func newSummer(p *profile.Profile, metric Metric) *summer {
+	s := &summer{p: p, metric: metric, loopOf: make([]int, len(p.Regions))}
 	s.groups, s.groupOf = access.Groups(p)
 	s.stable = access.StableNames(p, s.groups)
 	index := make(map[string]int)

@@ -26,7 +26,7 @@ type Place struct {
 	// Allocated says that the line is that of the allocation: the one of the first touch
 	// is not known.
 	Allocated bool `json:"allocated"`
-	// RemotePct is the share of the remote DRAM accesses of the program, object or loop.
+	// RemotePct is the share of the remote accesses of the program, object or loop.
 	RemotePct float64 `json:"remote_share_pct"`
 }
 
@@ -75,7 +75,7 @@ func (s *summer) touch(page *profile.Page) Place {
 	return at
 }
 
-// places is by key the lines where the pages of its remote DRAM accesses were touched first.
+// places is by key the lines where the pages of its remote accesses were touched first.
 func (s *summer) places(n int, key func(*profile.Row) int) [][]Place {
 	type at struct{ key, touch int }
 	remote := make([]uint64, n)
@@ -83,7 +83,7 @@ func (s *summer) places(n int, key func(*profile.Row) int) [][]Place {
 	for i := range s.p.Rows {
 		r := &s.p.Rows[i]
 		home := s.p.Pages[r.Page].Home
-		if k := key(r); k >= 0 && r.Level == profile.DRAM && home != topo.Unknown && home != s.p.Threads[r.Thread].Node {
+		if k := key(r); k >= 0 && (s.metric == All || r.Level == profile.DRAM) && home != topo.Unknown && home != s.p.Threads[r.Thread].Node {
 			counts[at{k, s.touchOf[r.Page]}] += r.Count
 			remote[k] += r.Count
 		}

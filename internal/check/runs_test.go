@@ -111,6 +111,7 @@ func TestRepeatedRuns(t *testing.T) {
 		{"runs spread widely", three, []float64{9, 15, 10}, 1, "", "may be chance"},
 		{"one against one, a point", []float64{9}, []float64{10.1}, 1, "", "may be chance (p = 0.013)"},
 		{"one against one, more than a point", []float64{9}, []float64{10.2}, 1, "above the baseline", ""},
+		{"the baseline is bimodal", []float64{5, 40, 5.1, 40.2}, []float64{23}, 1, "", "the baseline's runs are bimodal, 5.00 to 40.20 %"},
 		{"a small change that is significant", three, []float64{9.9, 10, 10}, 0.5, "above the baseline", ""},
 		{"alike by chance", []float64{9, 9}, []float64{9.3, 9.3}, 0, "", "may be chance"},
 	} {
@@ -322,7 +323,18 @@ func TestPlaces(t *testing.T) {
 	if d := cmp.Diff(want, r.Parts[0].Places); d != "" {
 		t.Error(d)
 	}
+	// A page that only caches serve has places among all accesses.
 	p := twoObjects(4000, 100)
+	for i := range p.Rows[:3] {
+		p.Rows[i].Level = profile.L2
+	}
+	for metric, places := range map[Metric]int{DRAM: 0, All: 1} {
+		m, err := Measure("run", p, Scope{Named: []string{"u"}, Metric: metric})
+		if err != nil || len(m.named["u"].places) != places {
+			t.Errorf("%s: %+v, %v", metric, m, err)
+		}
+	}
+	p = twoObjects(4000, 100)
 	p.Pages[1].Place, p.Pages[1].Home = -1, topo.NodeID(0) // nobody knows: the allocation is what there is
 	r, err = judge1(p, nil, Limits{Metric: DRAM, Named: map[string]float64{"v": 1}})
 	if err != nil || len(r.Parts[0].Places) != 1 || !r.Parts[0].Places[0].Allocated || r.Parts[0].Places[0].Line != 3 {

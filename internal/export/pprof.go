@@ -10,6 +10,7 @@ import (
 	"numaopt/internal/access"
 	"numaopt/internal/ident"
 	"numaopt/internal/profile"
+	"numaopt/internal/symbol"
 	"numaopt/internal/topo"
 )
 
@@ -74,11 +75,12 @@ type pprofBuilder struct {
 	numbers map[where]map[string][]int64
 }
 
-// codeKey is a location: an address, or, where none is known, a region.
+// codeKey is a location: an address with its line or, where none is known, a name.
 type codeKey struct {
 	module int
 	offset uint64
-	region int
+	line   int
+	name   string
 }
 
 func newPprofBuilder(p *profile.Profile) *pprofBuilder {
@@ -244,10 +246,22 @@ func (b *pprofBuilder) allocated(object int) string {
 func (b *pprofBuilder) lines() {
 	for i := range b.p.CodeUses {
 		u := &b.p.CodeUses[i]
-		s := b.sample(b.code(b.p.Codes[u.Code], int(u.Region)), labels{b.groupOf[u.Object], u.Region, u.Op, "DRAM"})
+		s := b.sample(b.code(b.p.Codes[u.Code], b.instruction(u)), labels{b.groupOf[u.Object], u.Region, u.Op, "DRAM"})
 		s.Value[lineDRAM], s.Value[lineRemoteDRAM] = int64(u.Total()), int64(u.Remote)
 		s.Value[lineLatency] = int64(u.Latency)
 	}
+}
+
+// instruction is what a reader calls the code of u where no line of it is known.
+func (b *pprofBuilder) instruction(u *profile.CodeUse) pprof.Function {
+	c := b.p.Codes[u.Code]
+	switch {
+	case c.Symbol != "":
+		return pprof.Function{Name: valid(symbol.Demangle(c.Symbol)), SystemName: valid(c.Symbol)}
+	case c.Module >= 0:
+		return pprof.Function{Name: valid(path.Base(b.p.Modules[c.Module].Path))}
+	}
+	return pprof.Function{Name: b.regions[u.Region]}
 }
 
 // region is the location of a loop's or function's code. A worksharing loop has a line
@@ -258,19 +272,19 @@ func (b *pprofBuilder) region(i int) *pprof.Location {
 	if r.Worksharing() {
 		code = r.Site
 	}
-	return b.code(code, i)
+	return b.code(code, pprof.Function{Name: b.regions[i], SystemName: valid(r.Code.Symbol), Filename: valid(r.File)})
 }
 
-// code is the location of an instruction of region.
-func (b *pprofBuilder) code(c ident.Code, region int) *pprof.Location {
-	k := codeKey{c.Module, c.Offset, -1}
-	if len(c.Inlined) == 0 {
-		k.region = region // its name is all there is
+// code is the location of c, of which otherwise is known where there is no line.
+func (b *pprofBuilder) code(c ident.Code, otherwise pprof.Function) *pprof.Location {
+	k := codeKey{c.Module, c.Offset, 0, otherwise.Name}
+	if len(c.Inlined) > 0 {
+		k.line, k.name = c.Inlined[0].Line, ""
 	}
 	if at := b.locations[k]; at != nil {
 		return at
 	}
-	at := &pprof.Location{ID: uint64(len(b.out.Location) + 1), Line: b.sourceLines(c, region)}
+	at := &pprof.Location{ID: uint64(len(b.out.Location) + 1), Line: b.sourceLines(c, otherwise)}
 	if c.Module >= 0 && c.Module < len(b.p.Modules) {
 		at.Mapping = b.mapping(c.Module)
 		at.Address = at.Mapping.Start + c.Offset
@@ -282,16 +296,14 @@ func (b *pprofBuilder) code(c ident.Code, region int) *pprof.Location {
 }
 
 // sourceLines are the lines of c, innermost inlined function first.
-func (b *pprofBuilder) sourceLines(c ident.Code, region int) []pprof.Line {
+func (b *pprofBuilder) sourceLines(c ident.Code, otherwise pprof.Function) []pprof.Line {
 	var lines []pprof.Line
 	for _, l := range c.Inlined {
 		f := pprof.Function{Name: valid(l.Function), SystemName: valid(l.Function), Filename: valid(l.File), StartLine: int64(l.FunctionLine)}
 		lines = append(lines, pprof.Line{Function: b.function(f), Line: int64(l.Line)})
 	}
 	if len(lines) == 0 {
-		r := &b.p.Regions[region]
-		f := pprof.Function{Name: b.regions[region], SystemName: valid(r.Code.Symbol), Filename: valid(r.File)}
-		lines = []pprof.Line{{Function: b.function(f), Line: int64(r.Line)}}
+		lines = []pprof.Line{{Function: b.function(otherwise)}}
 	}
 	return lines
 }

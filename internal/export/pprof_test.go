@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 	pprof "github.com/google/pprof/profile"
 
 	"numaopt/internal/access"
+	"numaopt/internal/ident"
+	"numaopt/internal/profile"
+	"numaopt/internal/profile/profiletest"
 )
 
 // TestPprof: the file is valid, and its sums are those of the profile.
@@ -73,6 +77,26 @@ func TestPprofLabels(t *testing.T) {
 		}
 	}
 	t.Errorf("no such sample:\n%s", q)
+}
+
+// TestPprofLines: a line of source is where the accesses are; code without one goes by
+// its symbol, or its file.
+func TestPprofLines(t *testing.T) {
+	p := profiles()["lines"]
+	p.Codes = append(p.Codes, ident.Code{Module: 0, Offset: 0x500, Symbol: "_ZN4grid4stepEv"}, ident.Code{Module: 0, Offset: 0x600}, ident.Code{Module: -1})
+	for code := range int32(3) {
+		p.CodeUses = append(p.CodeUses, profile.CodeUse{Code: 3 + code, Object: 0, Region: profiletest.Back, Remote: uint64(100 + code)})
+	}
+	got := map[string]int64{}
+	for _, s := range buildPprof(p).Sample {
+		l := s.Location[0].Line[0]
+		got[fmt.Sprintf("%s:%d %s", l.Function.Filename, l.Line, l.Function.Name)] += s.Value[lineRemoteDRAM]
+	}
+	for at, want := range map[string]int64{"work.c:21 work": 647, ":0 grid::step": 100, ":0 app": 101, ":0 work.c:30 (back)": 102} {
+		if got[at] != want {
+			t.Errorf("%s: %d, want %d; have %v", at, got[at], want, got)
+		}
+	}
 }
 
 // TestGoToolPprof: the tool itself opens the files and prints the same sum.

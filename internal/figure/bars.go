@@ -14,9 +14,10 @@ type bars struct {
 	names []string
 	parts []part
 	// beside puts the parts of a bar below each other instead of in one line.
-	beside  bool
-	axis    string
-	max     float64 // the end of the axis
+	beside bool
+	axis   string
+	// max is the end of the axis; 0 is as far as the longest bar and the notes need.
+	max     float64
 	ticks   plot.Ticker
 	numbers bool // write them into the parts
 }
@@ -33,6 +34,8 @@ type part struct {
 const (
 	barHeight = vg.Length(9)
 	barStep   = vg.Length(14)
+	// mostHeight is that of all bars, from which on they move together to fit on a page.
+	mostHeight = 22 * vg.Centimeter
 )
 
 // keys is the legend of the parts.
@@ -44,35 +47,50 @@ func (b *bars) keys() legend {
 	return l
 }
 
-// sheet is a figure of the bars.
-func (b *bars) sheet(title string, width vg.Length) *sheet {
+// sheet is a figure of the bars: of a column's width, where that has room for the names.
+func (b *bars) sheet(title string) *sheet {
+	width, style := columnWidth, plain(smallSize)
+	for _, name := range b.names {
+		if fit(style, name, width*nameShare) != name {
+			width = pageWidth
+		}
+	}
 	return &sheet{
 		title: title, width: width, body: vg.Length(len(b.names))*b.step() + 26,
 		legends: []legend{b.keys()},
-		draw:    func(c draw.Canvas) { b.draw(c, width*2/5) },
+		draw:    func(c draw.Canvas) { b.draw(c, width*nameShare) },
 	}
 }
+
+// nameShare is the part of the width that names may take.
+const nameShare = 0.35
 
 func (b *bars) step() vg.Length {
 	if b.beside {
 		return barHeight*vg.Length(len(b.parts)) + 5
 	}
-	return barStep
+	return max(barHeight+1, min(barStep, mostHeight/vg.Length(len(b.names))))
 }
 
 // draw paints the bars; their names take the width that is given, or less.
 func (b *bars) draw(c draw.Canvas, names vg.Length) {
 	p := newPlot(b.axis, "")
 	n := len(b.names)
-	p.X.Min, p.X.Max = 0, b.max
-	p.X.Tick.Marker = b.ticks
 	p.Y.Min, p.Y.Max = -0.5, float64(n)-0.5
 	p.Y.Tick.Length = 0
 	var ticks []plot.Tick
+	widest := vg.Length(0)
 	for i, name := range b.names {
-		ticks = append(ticks, plot.Tick{Value: float64(n - 1 - i), Label: fit(p.Y.Tick.Label, name, names) + " "})
+		label := fit(p.Y.Tick.Label, name, names)
+		widest = max(widest, p.Y.Tick.Label.Width(label))
+		ticks = append(ticks, plot.Tick{Value: float64(n - 1 - i), Label: label})
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+	p.X.Tick.Marker = b.ticks
+	p.X.Min, p.X.Max = 0, b.max
+	if b.max == 0 {
+		p.X.Max = b.end(c.Size().X - widest - 10)
+	}
 	sums := make([]float64, n)
 	for k, part := range b.parts {
 		p.Add(&segments{bars: b, part: k, from: append([]float64(nil), sums...)})
@@ -115,6 +133,30 @@ func (s *segments) Plot(c draw.Canvas, p *plot.Plot) {
 			c.FillText(style, vg.Point{X: (box.Min.X + box.Max.X) / 2, Y: mid}, number)
 		}
 	}
+}
+
+// end is the end of an axis of the given width that has room for all bars and notes.
+func (b *bars) end(width vg.Length) float64 {
+	style := plain(smallSize)
+	most := 0.0
+	for i := range b.names {
+		sum := 0.0
+		for _, part := range b.parts {
+			if b.beside {
+				sum = 0
+			}
+			sum += part.values[i]
+			room := width
+			if part.notes != nil {
+				room -= style.Width(part.notes[i]) + 5
+			}
+			most = max(most, sum*float64(width/room))
+		}
+	}
+	if most == 0 {
+		return 1
+	}
+	return most
 }
 
 // offset is how far a part is above the middle of its bar.

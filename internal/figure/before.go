@@ -23,14 +23,14 @@ func beforeAfter(in *Input, opt Options) (*sheet, string) {
 	if in.Report.DRAMAccesses == 0 || in.Before.Report.DRAMAccesses == 0 {
 		return nil, "one of the profiles has no DRAM accesses"
 	}
-	list := pairs(in.Before.Profile, in.Profile, opt.Names)
+	list := pairs(in.Before.Profile, in.Profile, opt)
 	most := 0.0
 	for _, x := range list {
 		most = max(most, float64(x.before.Remote), float64(x.after.Remote))
 	}
 	unit, name := scale(most)
 	b := &bars{
-		beside: true, axis: "remote DRAM accesses" + name, max: 1.35 * max(1, most/unit), ticks: upTo(most / unit),
+		beside: true, axis: "remote " + in.counted() + name, ticks: upTo(most / unit),
 		parts: []part{{name: "before", fill: grey}, {name: "after", fill: blue}},
 	}
 	for _, x := range list {
@@ -40,12 +40,15 @@ func beforeAfter(in *Input, opt Options) (*sheet, string) {
 			b.parts[i].notes = append(b.parts[i].notes, remoteNote(f))
 		}
 	}
-	return b.sheet("Remote DRAM accesses before and after", columnWidth), ""
+	if was := in.Before.origin(); was != in.origin() {
+		b.parts[0].name += ": " + was
+	}
+	return b.sheet("Remote " + in.counted() + " before and after"), ""
 }
 
 // pairs is all objects as one, the objects with most remote accesses in either run, and
 // the rest as one.
-func pairs(before, after *profile.Profile, most int) []pair {
+func pairs(before, after *profile.Profile, opt Options) []pair {
 	index := make(map[string]int)
 	var list []pair
 	all := pair{name: "all"}
@@ -68,9 +71,14 @@ func pairs(before, after *profile.Profile, most int) []pair {
 	slices.SortStableFunc(list, func(a, b pair) int {
 		return cmp.Compare(max(b.before.Remote, b.after.Remote), max(a.before.Remote, a.after.Remote))
 	})
-	out := append([]pair{all}, list[:min(most, len(list))]...)
+	least := opt.LeastPct / 100 * float64(max(all.before.Remote, all.after.Remote))
+	most := 0
+	for most < min(opt.Names, len(list)) && float64(max(list[most].before.Remote, list[most].after.Remote)) >= least {
+		most++
+	}
+	out := append([]pair{all}, list[:most]...)
 	if rest := list[len(out)-1:]; len(rest) > 0 {
-		others := pair{name: fmt.Sprintf("%d others", len(rest))}
+		others := pair{name: fmt.Sprintf("others (%d)", len(rest))}
 		for _, x := range rest {
 			others.before.Merge(x.before)
 			others.after.Merge(x.after)

@@ -24,12 +24,14 @@ package figure
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
 
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
+	"numaopt/internal/topo"
 )
 
 // Input is what figures are drawn of.
@@ -45,13 +47,13 @@ type Options struct {
 	// Objects is how many objects have a heatmap: more do not fit on a page.
 	Objects int
 	// LeastPct is the share of the DRAM accesses, in per cent, below which an object
-	// has no heatmap: placing it better gains less than runs differ by.
+	// has no heatmap and no bar: placing it better gains less than runs differ by.
 	LeastPct float64
 	// Tiles and Columns bound a heatmap's cells: a cell of less than half a
 	// millimetre is not seen in print.
 	Tiles, Columns int
-	// Bars is how many bars a figure has; what is left is summed up in one more.
-	// 40 bars fill the height of a page.
+	// Bars is how many bars a figure has, the last of them of all that is left: so many
+	// fill the height of a page.
 	Bars int
 	// Names is how many objects and loops are listed where they are few of many.
 	Names int
@@ -61,7 +63,7 @@ type Options struct {
 
 // DefaultOptions fit a page of a paper.
 func DefaultOptions() Options {
-	return Options{Objects: 4, LeastPct: 1, Tiles: 128, Columns: 64, Bars: 40, Names: 6, Parts: 600}
+	return Options{Objects: 4, LeastPct: 1, Tiles: 128, Columns: 64, Bars: 60, Names: 6, Parts: 600}
 }
 
 // Figure is one picture.
@@ -80,7 +82,7 @@ type kind struct {
 // kinds are all of them, in the order of the index.
 var kinds = []kind{
 	{"sharing", "pages, accesses and DRAM accesses by class of page (CGO'12 fig. 3)", sharing},
-	{"accesses", "local and remote DRAM accesses of each node (CGO'12 fig. 2)", accesses},
+	{"accesses", "local and remote DRAM accesses of each node (CGO'12 fig. 2, TBB-NUMA fig. 15)", accesses},
 	{"matrix", "DRAM accesses by node of the thread and of the memory", matrix},
 	{"heatmap", "which thread uses which pages of the objects that matter most", heatmap},
 	{"latency-cdf", "how long loads took, by the level that served them; samples only", latencyCDF},
@@ -98,23 +100,44 @@ func Index() string {
 	return b.String()
 }
 
-// Of returns the figures of in, and for each that it has no data for a line that
-// says so.
-func Of(in *Input, opt Options) (figures []Figure, missing []string) {
+// Missing is figures for which there is no data.
+type Missing struct {
+	Names []string
+	Why   string
+}
+
+// Of returns the figures of in, and those that it has no data for.
+func Of(in *Input, opt Options) (figures []Figure, missing []Missing) {
 	for _, k := range kinds {
 		s, why := k.of(in, opt)
+		last := len(missing) - 1
 		switch {
 		case s != nil:
 			s.subtitle = in.origin()
 			figures = append(figures, Figure{k.name, s})
-		case why != "":
-			missing = append(missing, k.name+": "+why)
+		case why == "":
+		case last >= 0 && missing[last].Why == why:
+			missing[last].Names = append(missing[last].Names, k.name)
+		default:
+			missing = append(missing, Missing{[]string{k.name}, why})
 		}
 	}
 	return figures, missing
 }
 
 const noAccesses = "the profile has no DRAM accesses"
+
+// faults reports whether what is counted is page faults: they tell who touched pages
+// first, and not who used them.
+func (in *Input) faults() bool { return in.Report.Run.Source == "faults" }
+
+// counted is what the numbers are of.
+func (in *Input) counted() string {
+	if in.faults() {
+		return "page faults"
+	}
+	return "DRAM accesses"
+}
 
 // origin says what was run, in the words of a figure's caption.
 func (in *Input) origin() string {
@@ -125,13 +148,21 @@ func (in *Input) origin() string {
 	}
 	s += ", " + r.Run.Topology
 	switch {
+	case in.faults():
+		s += ", page faults"
 	case r.Quality.Exact:
 		s += ", every access counted"
 	default:
 		s += fmt.Sprintf(", %d DRAM samples", r.Quality.DRAMSamples)
 	}
-	if len(r.Only) > 0 {
-		s += ", only " + strings.Join(r.Only, ", ")
+	if r.Run.Plan != "" {
+		s += ", under " + r.Run.Plan
+	}
+	if only := slices.Concat(r.Only, r.OnlyObjects); len(only) > 0 {
+		s += ", only " + strings.Join(only, ", ")
+	}
+	if len(r.OnlyThreads) > 0 {
+		s += ", threads " + topo.FormatList(r.OnlyThreads)
 	}
 	return s
 }

@@ -21,8 +21,11 @@ import (
 // right, the threads from the top down, and below them where the pages are.
 func heatmap(in *Input, opt Options) (*sheet, string) {
 	objects := hottest(in.Report, opt)
-	if len(objects) == 0 {
-		return nil, "no object has DRAM accesses"
+	switch {
+	case in.Report.DRAMAccesses == 0:
+		return nil, noAccesses
+	case len(objects) == 0:
+		return nil, "no object that could be placed has DRAM accesses"
 	}
 	groups, _ := access.Groups(in.Profile)
 	shown := make([]int, len(objects))
@@ -33,7 +36,7 @@ func heatmap(in *Input, opt Options) (*sheet, string) {
 	s := &sheet{
 		title: "Use of pages by threads", width: pageWidth,
 		legends: []legend{
-			heatLegend("DRAM accesses by page and thread, in % of the object's busiest spot:"),
+			heatLegend(in.counted() + " by page and thread, in % of the object's busiest spot:"),
 			nodeLegend("home of the pages, in the strips below:", maps[0].Nodes),
 		},
 	}
@@ -84,7 +87,7 @@ func drawHeat(c draw.Canvas, m *heat.Map, o *report.Object) {
 	for i, column := range m.Columns {
 		nodes[i] = int(column.Node)
 	}
-	p := newPlot("page", "threads")
+	p := newPlot(fmt.Sprintf("page (of %v)", units.Bytes(units.PageSize)), "threads")
 	p.X.Tick.Marker = whole{}
 	p.Add(threads, homes, &separators{nodes: nodes})
 	ticks := bandTicks(nodes, c.Size().Y)
@@ -92,7 +95,7 @@ func drawHeat(c draw.Canvas, m *heat.Map, o *report.Object) {
 	p.Y.Tick.Length = 0
 	p.Draw(draw.Crop(c, 0, 0, 0, -rowHeight))
 	style := plain(labelSize)
-	what := fmt.Sprintf("  (%s, %s remote)", units.Bytes(o.Bytes), o.RemoteDRAM)
+	what := fmt.Sprintf(" (%s, %s remote)", units.Bytes(o.Bytes), o.RemoteDRAM)
 	wide := c.Size().X
 	c.FillText(style, vg.Point{X: c.Min.X, Y: c.Max.Y - labelSize}, fit(style, o.Name, wide-style.Width(what))+what)
 }
@@ -150,11 +153,18 @@ func nodeLegend(heading string, nodes int) legend {
 	return l
 }
 
-// separators are lines between the rows of different nodes.
+// maxSeparated is the number of nodes between which lines are drawn in any case.
+const maxSeparated = 16
+
+// separators are lines between the rows of different nodes, as long as these are more
+// than lines themselves.
 type separators struct{ nodes []int }
 
 func (s *separators) Plot(c draw.Canvas, p *plot.Plot) {
 	_, y := p.Transforms(&c)
+	if y(1)-y(0) < 2 && s.nodes[len(s.nodes)-1] > maxSeparated {
+		return
+	}
 	for i := 1; i < len(s.nodes); i++ {
 		if s.nodes[i] != s.nodes[i-1] {
 			at := y(float64(len(s.nodes) - i))

@@ -63,14 +63,15 @@ func drawCDF(c draw.Canvas, curves []curve) {
 	p.Draw(c)
 }
 
-// distribution is the points of t's line. Each rises over the eighth of an octave that
-// its bucket is wide, and is level where there are no loads.
+// distribution is the points of t's line: it rises over the eighth of an octave that a
+// bucket is wide, or the cycle, and is level where buckets are empty.
 func distribution(t *report.Timing) (xys plotter.XYs) {
+	bucket := math.Exp2(1.0 / 8)
 	last := plotter.XY{}
 	for _, pt := range t.CDF {
 		at := plotter.XY{X: max(1, float64(pt[0])), Y: float64(pt[1])}
-		if low := max(1, at.X/math.Exp2(1.0/8)); low > last.X {
-			xys = append(xys, plotter.XY{X: low, Y: last.Y})
+		if at.X > last.X*bucket*1.1 && at.X > last.X+1 {
+			xys = append(xys, plotter.XY{X: max(1, at.X/bucket), Y: last.Y})
 		}
 		xys = append(xys, at)
 		last = at
@@ -114,7 +115,7 @@ func (frame) Plot(c draw.Canvas, p *plot.Plot) {
 var ranges = []struct {
 	most uint64
 	name string
-}{{16, "1–16"}, {32, "17–32"}, {64, "33–64"}, {128, "65–128"}, {256, "129–256"}, {512, "257–512"}, {math.MaxUint64, "> 512 cycles"}}
+}{{16, "1–16"}, {32, "17–32"}, {64, "33–64"}, {128, "65–128"}, {256, "129–256"}, {512, "257–512"}, {math.MaxUint64, "> 512"}}
 
 // latencyRanges is the share of short and long loads in all latency (work-time
 // inflation, figs. 15 and 17).
@@ -140,7 +141,9 @@ func latencyRanges(in *Input, opt Options) (*sheet, string) {
 			b.addRanges(&list.of[i], list.of[i].Name)
 		}
 	}
-	return b.sheet("Latency by length of the loads", pageWidth), ""
+	s := b.sheet("Latency by length of the loads")
+	s.legends[0].heading = "cycles:"
+	return s, ""
 }
 
 // addRanges adds the bar of t.

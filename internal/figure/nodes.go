@@ -2,12 +2,15 @@ package figure
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"numaopt/internal/access"
+	"numaopt/internal/units"
 )
 
 // flows is the DRAM accesses by the threads of each node.
@@ -27,25 +30,41 @@ func flows(in *Input) []access.Flow {
 	return list
 }
 
-// accesses is who reads and writes his own node's memory, and who another's.
+// capped is at most as many of list, the last of them of all that are left.
+func capped(list []access.Flow, most int) (names []string, out []access.Flow) {
+	for i, f := range list {
+		if i < most {
+			names, out = append(names, fmt.Sprint("node ", i)), append(out, f)
+			continue
+		}
+		names[most-1] = fmt.Sprintf("nodes %d–%d", most-1, i)
+		out[most-1].Merge(f)
+	}
+	return names, out
+}
+
+// accesses is who reads and writes his own node's memory, and who another's; beside an
+// earlier run on as many nodes it is TBB-NUMA's fig. 15.
 func accesses(in *Input, opt Options) (*sheet, string) {
 	if in.Report.DRAMAccesses == 0 {
 		return nil, noAccesses
 	}
-	var names []string
-	var list []access.Flow
-	for i, f := range flows(in) {
-		if i < opt.Bars {
-			names, list = append(names, fmt.Sprint("node ", i)), append(list, f)
-			continue
+	names, list := capped(flows(in), opt.Bars)
+	if before := in.Before; before != nil && before.Report.Run.Nodes == in.Report.Run.Nodes {
+		_, was := capped(flows(before), opt.Bars/2)
+		short, is := capped(flows(in), opt.Bars/2)
+		names, list = nil, nil
+		for i, name := range short {
+			names, list = append(names, name+", before", name), append(list, was[i], is[i])
 		}
-		names[opt.Bars-1] = fmt.Sprintf("nodes %d–%d", opt.Bars-1, i)
-		list[opt.Bars-1].Merge(f)
 	}
-	b := flowBars(list, "DRAM accesses")
+	b := flowBars(list, in.counted())
 	b.names = names
-	return b.sheet("DRAM accesses by node of the thread", columnWidth), ""
+	return b.sheet(title(in.counted()) + " by node of the thread"), ""
 }
+
+// title is text with a capital letter.
+func title(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // flowBars is a bar for each of list, with its remote share at the end.
 func flowBars(list []access.Flow, what string) *bars {
@@ -64,7 +83,7 @@ func flowBars(list []access.Flow, what string) *bars {
 		other.values = append(other.values, float64(f.Unknown)/unit)
 		notes = append(notes, remoteNote(f))
 	}
-	b := &bars{axis: what + name, max: 1.35 * float64(most) / unit, ticks: upTo(float64(most) / unit), parts: []part{local, remote}}
+	b := &bars{axis: what + name, ticks: upTo(float64(most) / unit), parts: []part{local, remote}}
 	if unknown {
 		b.parts = append(b.parts, other)
 	}
@@ -76,17 +95,24 @@ func remoteNote(f access.Flow) string {
 	if f.Known() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.1f %% remote", f.RemotePct())
+	return units.FormatPercent(f.RemotePct()) + " remote"
 }
 
-// upTo is the library's ticks, but none behind most: there are notes.
+// upTo is the library's ticks without zeros at their ends, and none behind the longest
+// bar: there are notes.
 type upTo float64
 
 func (u upTo) Ticks(least, most float64) []plot.Tick {
 	if u <= 0 {
 		return nil
 	}
-	return plot.DefaultTicks{}.Ticks(least, min(most, float64(u)))
+	ticks := plot.DefaultTicks{}.Ticks(least, min(most, float64(u)))
+	for i, t := range ticks {
+		if t.Label != "" {
+			ticks[i].Label = strconv.FormatFloat(t.Value, 'g', 6, 64)
+		}
+	}
+	return ticks
 }
 
 // Numbers in the cells of a matrix have room up to so many nodes.
@@ -103,11 +129,14 @@ func matrix(in *Input, _ Options) (*sheet, string) {
 	for _, f := range flows(in) {
 		total += f.Known()
 	}
-	if total == 0 {
+	switch {
+	case in.Report.DRAMAccesses == 0:
+		return nil, noAccesses
+	case total == 0:
 		return nil, "no home of a page that DRAM accesses use is known"
 	}
 	n := len(m)
-	s := &sheet{title: "DRAM accesses by node (% of all)", width: columnWidth}
+	s := &sheet{title: title(in.counted()) + " by node (% of all)", width: columnWidth}
 	if n > 6 {
 		s.width = pageWidth
 	}
@@ -117,7 +146,7 @@ func matrix(in *Input, _ Options) (*sheet, string) {
 	if n <= numbered {
 		g.text = func(col, row int) string { return short(access.Pct(m[row][col], total)) }
 	} else {
-		s.legends = []legend{heatLegend("% of the DRAM accesses:")}
+		s.legends = []legend{heatLegend("% of the " + in.counted() + ":")}
 	}
 	s.draw = func(c draw.Canvas) {
 		p := newPlot("node of the memory", "node of the thread")

@@ -1,15 +1,13 @@
 package figure
 
 import (
-	"math"
-
 	"numaopt/internal/report"
 )
 
 // sharing is the classes of pages, by number and weighed by use.
 func sharing(in *Input, _ Options) (*sheet, string) {
-	if in.Report.Accesses == 0 {
-		return nil, "the profile has no accesses"
+	if in.Report.DRAMAccesses == 0 {
+		return nil, noAccesses
 	}
 	s := &in.Report.Sharing
 	b := bars{axis: "share (%)", max: 100, ticks: percentTicks, numbers: true, parts: []part{
@@ -18,8 +16,8 @@ func sharing(in *Input, _ Options) (*sheet, string) {
 	for _, row := range []struct {
 		name string
 		of   *report.Shares
-	}{{"pages", &s.Pages}, {"accesses", &s.Accesses}, {"DRAM accesses", &s.DRAMAccesses}} {
-		if math.IsNaN(float64(row.of.Private)) {
+	}{{"pages", &s.Pages}, {"accesses", &s.Accesses}, {in.counted(), &s.DRAMAccesses}} {
+		if in.faults() && row.name == "accesses" {
 			continue
 		}
 		b.names = append(b.names, row.name)
@@ -27,5 +25,5 @@ func sharing(in *Input, _ Options) (*sheet, string) {
 			b.parts[i].values = append(b.parts[i].values, float64(v))
 		}
 	}
-	return b.sheet("Sharing of pages", columnWidth), ""
+	return b.sheet("Sharing of pages"), ""
 }

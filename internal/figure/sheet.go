@@ -2,13 +2,13 @@ package figure
 
 import (
 	"bytes"
+	"fmt"
 	"image/color"
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	xfont "golang.org/x/image/font"
+	"golang.org/x/image/font/sfnt"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
@@ -25,19 +25,6 @@ type sheet struct {
 	legends         []legend
 	width, body     vg.Length // body is the height below the legends
 	draw            func(draw.Canvas)
-}
-
-// legend is one row of keys, or as many rows as they take.
-type legend struct {
-	heading string
-	keys    []key
-}
-
-// key is colours and their meaning, or a line where that has a width, or a word alone.
-type key struct {
-	fills []color.Color
-	name  string
-	line  draw.LineStyle
 }
 
 const (
@@ -70,7 +57,7 @@ var (
 
 // distinct are colours for things without an order. More things than colours share
 // them in turn.
-var distinct = []color.NRGBA{blue, orange, green, purple, sky, red, yellow}
+var distinct = []color.NRGBA{blue, orange, green, purple, sky, red, yellow, black}
 
 func styleOf(size vg.Length, weight xfont.Weight) text.Style {
 	f := font.From(font.Font{Typeface: "Liberation", Variant: "Sans", Weight: weight}, size)
@@ -99,98 +86,20 @@ func ink(fill color.Color) color.Color {
 // height is that of the whole sheet.
 func (s *sheet) height() vg.Length { return s.top(nil) + s.body + margin }
 
+var hairline = draw.LineStyle{Color: dark, Width: 0.3}
+
 // top draws what is above the body, and returns how high that is; nil only measures.
 func (s *sheet) top(c *draw.Canvas) vg.Length {
-	y := margin + rowHeight
-	wide := s.width - 2*margin
-	write := func(style text.Style, x vg.Length, str string) {
-		if c != nil {
-			c.FillText(style, vg.Point{X: c.Min.X + margin + x, Y: c.Max.Y - y}, str)
-		}
+	p := pen{c: c, wide: s.width - 2*margin, y: margin}
+	p.line(styleOf(titleSize, xfont.WeightBold), s.title)
+	origin := plain(smallSize)
+	origin.Color = dark
+	p.line(origin, s.subtitle)
+	for i := range s.legends {
+		p.legend(&s.legends[i])
 	}
-	title := styleOf(titleSize, xfont.WeightBold)
-	write(title, 0, fit(title, s.title, wide))
-	y += rowHeight
-	small := plain(smallSize)
-	small.Color = dark
-	write(small, 0, fit(small, s.subtitle, wide))
-	small.Color = black
-	for _, l := range s.legends {
-		y += rowHeight
-		x := vg.Length(0)
-		if l.heading != "" {
-			write(small, 0, l.heading)
-			x = small.Width(l.heading) + 6
-		}
-		for _, k := range l.keys {
-			name := fit(small, k.name, wide/2)
-			step := k.width() + small.Width(name) + 3
-			if x > 0 && x+step > wide {
-				x, y = 0, y+rowHeight
-			}
-			if c != nil {
-				k.draw(c, vg.Point{X: c.Min.X + margin + x, Y: c.Max.Y - y})
-			}
-			write(small, x+k.width(), name)
-			x += step + k.gap()
-		}
-	}
-	return y + 4
+	return p.y + 4
 }
-
-// Widths of a key that has one colour, of each of several, and of a line.
-const (
-	swatch = vg.Length(9)
-	shade  = vg.Length(3.5)
-	stroke = vg.Length(16)
-)
-
-// width is how far the name is from the key's left end.
-func (k *key) width() vg.Length {
-	switch {
-	case k.line.Width > 0:
-		return stroke + 3
-	case len(k.fills) == 0:
-		return 0
-	}
-	return k.boxes() + 3
-}
-
-func (k *key) boxes() vg.Length {
-	if len(k.fills) == 1 {
-		return swatch
-	}
-	return shade * vg.Length(len(k.fills))
-}
-
-// gap is the room behind a key: none on a scale of shades, which goes on.
-func (k *key) gap() vg.Length {
-	if len(k.fills) == 1 || k.line.Width > 0 {
-		return 6
-	}
-	return 0
-}
-
-// draw paints the key's colours at a line of text.
-func (k *key) draw(c *draw.Canvas, at vg.Point) {
-	switch {
-	case k.line.Width > 0:
-		c.StrokeLine2(k.line, at.X, at.Y+2.5, at.X+stroke, at.Y+2.5)
-		return
-	case len(k.fills) == 0:
-		return
-	}
-	step := k.boxes() / vg.Length(len(k.fills))
-	for i, fill := range k.fills {
-		box := vg.Rectangle{Min: at.Add(vg.Point{X: step * vg.Length(i)}), Max: at.Add(vg.Point{X: step * vg.Length(i+1), Y: 6})}
-		c.SetColor(fill)
-		c.Fill(box.Path())
-	}
-	c.SetLineStyle(hairline)
-	c.Stroke(vg.Rectangle{Min: at, Max: at.Add(vg.Point{X: k.boxes(), Y: 6})}.Path())
-}
-
-var hairline = draw.LineStyle{Color: dark, Width: 0.3}
 
 func (s *sheet) paint(c vg.CanvasSizer) {
 	dc := draw.New(c)
@@ -201,25 +110,57 @@ func (s *sheet) paint(c vg.CanvasSizer) {
 
 // SVG writes the figure with text as text.
 func (s *sheet) SVG(w io.Writer) error {
-	c := vgsvg.New(s.width, s.height())
+	c := &measured{Canvas: vgsvg.New(s.width, s.height())}
 	s.paint(c)
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return err
 	}
-	// The library names one font only. Arial and Helvetica have letters of the same
-	// widths, for viewers that have no Liberation.
-	out := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
-	_, err := w.Write(out)
-	return err
+	out := strings.ReplaceAll(b.String(), "font-family:Liberation Sans;", "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")
+	for i, part := range strings.SplitAfter(out, "<text ") {
+		if i > 0 {
+			part = fmt.Sprintf("textLength=\"%.1f\" lengthAdjust=\"spacingAndGlyphs\" ", c.widths[i-1].Points()) + part
+		}
+		if _, err := io.WriteString(w, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measured is a canvas that notes how wide its texts are. The library names one font and
+// no width: viewers without that font would let texts run into each other.
+type measured struct {
+	*vgsvg.Canvas
+	widths []vg.Length
+}
+
+// FillString writes str at a point.
+func (m *measured) FillString(face font.Face, at vg.Point, str string) {
+	m.widths = append(m.widths, face.Width(str))
+	m.Canvas.FillString(face, at, str)
 }
 
 // PNG writes the figure in print resolution.
 func (s *sheet) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(s.width, s.height()), vgimg.UseDPI(dpi))
-	s.paint(c)
+	s.paint(lettered{c})
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
+}
+
+// lettered is a canvas that shows "?" for letters that the font lacks, instead of nothing.
+type lettered struct{ *vgimg.Canvas }
+
+// FillString writes str at a point.
+func (l lettered) FillString(face font.Face, at vg.Point, str string) {
+	var b sfnt.Buffer
+	l.Canvas.FillString(face, at, strings.Map(func(r rune) rune {
+		if i, err := face.Face.GlyphIndex(&b, r); err != nil || i == 0 {
+			return '?'
+		}
+		return r
+	}, str))
 }
 
 // newPlot is empty axes in the style of all figures.
@@ -236,40 +177,4 @@ func newPlot(x, y string) *plot.Plot {
 	p.Y.Tick.Label.YAlign -= 0.06 // as in centred: the library is too high here
 	p.X.Label.Text, p.Y.Label.Text = x, y
 	return p
-}
-
-// fit cuts the middle out of what is too wide: of "solver.c:88 (long_name)" both
-// the place and the end of the name tell something. What cannot be printed, and
-// would make an SVG invalid, is replaced.
-func fit(style text.Style, s string, width vg.Length) string {
-	s = printable(s)
-	if style.Width(s) <= width {
-		return s
-	}
-	runes := []rune(s)
-	least, most := 0, min(len(runes), 400) // no line has room for more letters
-	for least < most {
-		n := (least + most + 1) / 2
-		if style.Width(cut(runes, n)) <= width {
-			least = n
-		} else {
-			most = n - 1
-		}
-	}
-	return cut(runes, least)
-}
-
-// cut keeps n letters of s, the larger half from its beginning.
-func cut(s []rune, n int) string {
-	tail := n * 2 / 5
-	return string(s[:n-tail]) + "…" + string(s[len(s)-tail:])
-}
-
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -37,7 +37,7 @@ func timelines(in *Input, opt Options) (*sheet, string) {
 		tiles := draw.Tiles{Cols: 1, Rows: 2, PadY: 4}
 		fills := append(nodeFills(t.Nodes), pale)
 		drawTrack(tiles.At(c, 0, 0), p, t, x, [2]string{label, "loop"}, loopFills(loops), func(c *timeline.Cell) int { return classOf(c.Region, loops) })
-		drawTrack(tiles.At(c, 0, 1), p, t, x, [2]string{label, "node of the memory"}, fills, func(c *timeline.Cell) int {
+		drawTrack(tiles.At(c, 0, 1), p, t, x, [2]string{label, "memory"}, fills, func(c *timeline.Cell) int {
 			if k := mostly(c.Homes); k >= 0 {
 				return k
 			}
@@ -73,9 +73,15 @@ func classOf(region int, loops []int) int {
 	return len(loops)
 }
 
+// loopFill is the colour of the i-th of the busiest loops: the first nodes have others.
+func loopFill(i int) color.Color { return distinct[(i+2)%len(distinct)] }
+
 // loopFills is a colour for each of loops, and behind them that of all others.
-func loopFills(loops []int) []color.Color {
-	return append(nodeFills(len(loops))[:len(loops)], grey)
+func loopFills(loops []int) (fills []color.Color) {
+	for i := range loops {
+		fills = append(fills, loopFill(i))
+	}
+	return append(fills, grey)
 }
 
 func loopLegend(in *Input, loops []int) legend {
@@ -85,7 +91,7 @@ func loopLegend(in *Input, loops []int) legend {
 		if name == "" {
 			name = string(in.Profile.Regions[r].Kind)
 		}
-		l.keys = append(l.keys, key{fills: []color.Color{distinct[i%len(distinct)]}, name: name})
+		l.keys = append(l.keys, key{fills: []color.Color{loopFill(i)}, name: name})
 	}
 	l.keys = append(l.keys, key{fills: []color.Color{grey}, name: "others"})
 	return l

@@ -41,7 +41,11 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, cancel := chromedp.NewContext(alloc)
-	closeBrowser = func() { cancel(); stop() }
+	closeBrowser = func() {
+		chromedp.Cancel(ctx) //nolint:errcheck // it is the end, and lets Chromium clean up
+		cancel()
+		stop()
+	}
 	return ctx, chromedp.Do(ctx)
 })
 
@@ -69,7 +73,7 @@ func open(t testing.TB, page []byte, before ...action) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	ctx, stop := context.WithTimeout(ctx, 5*time.Minute) // of a busy machine
 	t.Cleanup(stop)
 	b := &tab{t: t, ctx: ctx, ended: make(chan bool, 1)}
 	b.watch("file://" + file)
@@ -165,7 +169,7 @@ const blank = `[...document.querySelectorAll('.chart')].filter(c => {
 func TestCharts(t *testing.T) {
 	b := open(t, written(t, rich(), withPlan))
 	ids := js[[]string](b, `[...document.querySelectorAll('.chart')].map(c => c.id)`)
-	if want := []string{"heat-chart", "matrix-chart", "cdf-chart", "share-chart"}; !slices.Equal(ids, want) {
+	if want := []string{"heat-chart", "matrix-chart", "cdf-chart", "share-chart", "timeline-chart"}; !slices.Equal(ids, want) {
 		t.Errorf("charts %v, want %v", ids, want)
 	}
 	if list := js[[]string](b, blank); len(list) > 0 {
@@ -366,6 +370,19 @@ func TestPrint(t *testing.T) {
 	pdf, err := chromedp.Run(b.ctx, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground()))
 	if err != nil || !strings.HasPrefix(string(pdf), "%PDF") || len(pdf) < 50_000 {
 		t.Errorf("a PDF of %d bytes, %v", len(pdf), err)
+	}
+	b.quiet()
+}
+
+func TestTimeline(t *testing.T) {
+	b := open(t, written(t, rich(), nil))
+	seen := make(map[string]bool)
+	for _, what := range []string{"loop", "node", "remote"} {
+		b.do(choose("timeline-what", what))
+		seen[js[string](b, picture("timeline-chart"))] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d pictures of three colourings", len(seen))
 	}
 	b.quiet()
 }

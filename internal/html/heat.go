@@ -84,7 +84,7 @@ func (d *data) heat(in *Input) {
 		d.Columns = columns(maps[0].Columns)
 	}
 	if more := len(r.Objects) - len(maps); more > 0 {
-		d.HeatCut = fmt.Sprintf("The %d objects with most %s have a map, %d have none.", len(maps), counted(r), more)
+		d.HeatCut = fmt.Sprintf("The first %d objects of the table have a map, %d have none.", len(maps), more)
 	}
 }
 
@@ -169,7 +169,7 @@ func about(r *report.Report, i int) []detail {
 		add("array", fmt.Sprintf("%s%v of %d bytes each (%s)", s.Variable, s.Dims, s.Elem, s.Source))
 	}
 	if !profile.Kind(o.Kind).Private() {
-		add("allocated at", path(o.Stack).Text)
+		add("allocated at", whole(o.Stack))
 	}
 	for k, found := 0, 0; k < len(r.FirstTouch) && found < 4; k++ {
 		if f := &r.FirstTouch[k]; f.Object == o.Name {

@@ -14,21 +14,23 @@
 // # Method
 //
 // What is text is written by html/template and can be read, printed and searched
-// without scripts. What is drawn is data in JSON, which page.js gives to Apache ECharts
-// once the page was painted. All that comes from a profile goes through the escaping of
+// without scripts. What is drawn is data in JSON, packed, which page.js gives to Apache
+// ECharts once the page was painted. All that comes from a profile goes through the escaping of
 // html/template, and the page's own policy (Content-Security-Policy) allows it neither
 // a script of another's nor a request.
 //
 // # Limits
 //
-// Browsers of 2024 and later: colours use light-dark().
+// Browsers of 2024 and later: light-dark() of CSS, DecompressionStream.
 package html
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -38,11 +40,12 @@ import (
 	"numaopt/internal/plan"
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
+	"numaopt/internal/topo"
 	"numaopt/internal/units"
 )
 
 // MaxBytes is the most that a page without sources takes: what mail takes and a browser
-// opens in a second. ECharts is 1.1 MB of it.
+// opens in a second. ECharts is half a megabyte of it.
 const MaxBytes = 5_000_000
 
 //go:embed assets
@@ -55,6 +58,11 @@ type Input struct {
 	Next    string     // the command that comes next in a session
 	Plan    *plan.Plan // nil is none
 	PlanIs  string     // its file name
+	// OtherPlan is true where the plan was made from another profile.
+	OtherPlan bool
+	// Source reads a source file by its path in the debug information; nil leaves
+	// source out.
+	Source func(path string) Source
 }
 
 // Write writes the page of in.
@@ -77,14 +85,15 @@ func Write(w io.Writer, in *Input) error {
 
 // page is what the template prints. Names in it are escaped there.
 type page struct {
-	Policy  string
-	Style   template.CSS
-	Script  template.JS
-	ECharts template.HTML // a script element that page.js starts
+	Policy          string
+	Style           template.CSS
+	Script          template.JS
+	ECharts, Packed template.HTML // the library and Data, packed
 
 	*report.Report
 	Title, Tone  string
 	Next, PlanIs string
+	OtherPlan    bool
 	Figures      []figure
 	Bars         []bar
 	Facts        [][2]string
@@ -93,18 +102,22 @@ type page struct {
 	Objects, Loops, Threads, FirstTouch, Wants, Lines, Plan, PlanLoops *table
 	Conflicts                                                          []conflict
 	PlanNotes                                                          []string
+	Source                                                             *table
+	Sources                                                            []sourceFile
+	Timed                                                              bool // lines of source have a latency
 	Data                                                               *data
 }
 
 // data is what page.js draws.
 type data struct {
-	Counted string         `json:"counted"`
-	Nodes   int            `json:"nodes"`
-	Columns []column       `json:"columns"` // of heat
-	Heat    []*heatMap     `json:"heat"`
-	HeatCut string         `json:"heatCut"`
-	Matrix  *report.Matrix `json:"matrix"`
-	Latency *latencyData   `json:"latency"`
+	Counted  string         `json:"counted"`
+	Nodes    int            `json:"nodes"`
+	Columns  []column       `json:"columns"` // of heat
+	Heat     []*heatMap     `json:"heat"`
+	HeatCut  string         `json:"heatCut"`
+	Matrix   *report.Matrix `json:"matrix"`
+	Latency  *latencyData   `json:"latency"`
+	Timeline *timelineData  `json:"timeline"`
 }
 
 // figure is a number of the first screen.
@@ -124,41 +137,60 @@ type part struct {
 func newPage(in *Input) (*page, error) {
 	r := in.Report
 	p := &page{
-		Report: r, Title: strings.Join(r.Run.Command, " "), Tone: tone(r), Next: in.Next, PlanIs: in.PlanIs,
+		Report: r, Title: strings.Join(r.Run.Command, " "), Tone: tone(r), Next: in.Next, PlanIs: in.PlanIs, OtherPlan: in.OtherPlan,
 		Figures: figures(in), Bars: bars(in), Facts: facts(r), Counted: counted(r),
-		Objects: objects(r), Loops: loops(r), Threads: threads(r), FirstTouch: firstTouches(r), Wants: wants(r), Lines: lines(r),
+		Objects: objects(in), Loops: loops(r), Threads: threads(r), FirstTouch: firstTouches(r), Wants: wants(r), Lines: lines(r),
 		Conflicts: conflicts(r),
 	}
 	if in.Plan != nil {
 		p.planned(in)
 	}
-	p.Data = &data{Counted: p.Counted, Nodes: r.Run.Nodes, Matrix: matrix(r), Latency: latencies(in.Profile)}
+	if len(in.Profile.CodeUses) > 0 {
+		p.annotated(in)
+	}
+	p.Data = &data{Counted: p.Counted, Nodes: r.Run.Nodes, Matrix: matrix(r), Latency: latencies(in.Profile), Timeline: timelines(in.Profile)}
 	p.Data.heat(in)
 	return p, p.embed()
 }
 
-// embed takes the style and the scripts in, and allows these scripts alone.
+// embed takes the style, the scripts and the data in, and allows these scripts alone.
 func (p *page) embed() error {
-	read := func(name string) string {
-		text, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			panic(err) // it is in the binary
-		}
-		return string(text)
-	}
-	script, echarts := read("page.js"), read("echarts/echarts.min.js")
-	if strings.Contains(echarts, "</script") || strings.Contains(echarts, "<!--") {
-		return fmt.Errorf("echarts.min.js cannot stand in a page")
-	}
-	p.Style, p.Script = template.CSS(read("page.css")), template.JS(script)
-	p.ECharts = template.HTML(`<script type="text/plain" id="echarts">` + echarts + `</script>`)
+	script, echarts := asset("page.js"), asset("echarts/echarts.min.js")
+	p.Style, p.Script, p.ECharts = template.CSS(asset("page.css")), template.JS(script), packed(echarts)
 	p.Policy = fmt.Sprintf("default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src '%s' '%s'", digest(script), digest(echarts))
+	text, err := json.Marshal(p.Data)
+	if err != nil {
+		return err
+	}
+	p.Packed = packed(text)
 	return nil
 }
 
+func asset(name string) []byte {
+	text, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	return text
+}
+
+// packed is text as base64 of gzip: a browser paints a page once it has read all of it,
+// and this is a third to read.
+func packed(text []byte) template.HTML {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(text); err != nil {
+		panic(err) // memory does not refuse
+	}
+	if err := z.Close(); err != nil {
+		panic(err)
+	}
+	return template.HTML(base64.StdEncoding.EncodeToString(b.Bytes()))
+}
+
 // digest names a script in a policy.
-func digest(script string) string {
-	sum := sha256.Sum256([]byte(script))
+func digest(script []byte) string {
+	sum := sha256.Sum256(script)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
@@ -239,12 +271,14 @@ func facts(r *report.Report) [][2]string {
 		{"source", source(run)},
 		{"threads bound", strings.Join(append([]string{run.Bind}, run.Pinned...), ", ")},
 		{"caches of the model", fmt.Sprintf("L1 %s, L2 %s, LLC %s, lines of %d bytes", run.Cache.L1, run.Cache.L2, run.Cache.LLC, run.Cache.LineBytes)},
-		{"recorded", fmt.Sprintf("%s, in %v s, by numaopt %s", run.Start, float64(run.Elapsed), run.Version)},
+		{"recorded", fmt.Sprintf("%s, in %.1f s, by numaopt %s", run.Start, run.Elapsed, run.Version)},
 		{"matched", fmt.Sprintf("%v of the %s outside stacks and program image fall in a known object", r.Match, counted(r))},
 		{"covered", fmt.Sprintf("%v of the pages that became resident have a counted access", r.Coverage)},
 	}
-	if len(r.Only) > 0 {
-		list = append(list, [2]string{"only", strings.Join(r.Only, ", ")})
+	for _, only := range [][2]string{{"only loops", strings.Join(r.Only, ", ")}, {"only objects", strings.Join(r.OnlyObjects, ", ")}, {"only threads", topo.FormatList(r.OnlyThreads)}} {
+		if only[1] != "" {
+			list = append(list, only)
+		}
 	}
 	if run.Plan != "" {
 		list = append(list, [2]string{"plan in force", run.Plan})

@@ -2,7 +2,9 @@ package html
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -34,9 +36,13 @@ func TestECharts(t *testing.T) {
 // embedded is the data of a page.
 func embedded(t *testing.T, page []byte) (d data) {
 	t.Helper()
-	_, rest, _ := strings.Cut(string(page), `<script type="application/json" id="data">`)
+	_, rest, _ := strings.Cut(string(page), `<script type="text/plain" id="data">`)
 	text, _, _ := strings.Cut(rest, "</script>")
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(z).Decode(&d); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -56,6 +62,20 @@ func TestSections(t *testing.T) {
 		if html, _, _ := strings.Cut(page, `id="echarts"`); strings.Contains(html, not) {
 			t.Errorf("the page has %q", not)
 		}
+	}
+}
+
+// A plan that was made from another profile is shown, and said to be so.
+func TestOtherPlan(t *testing.T) {
+	const doubt = "made from another profile"
+	if page := string(written(t, rich(), withPlan)); strings.Contains(page, doubt) || !strings.Contains(page, ">with plan %</button>") {
+		t.Error("its own plan is doubted, or not shown beside the objects")
+	}
+	if page := string(written(t, rich(), func(in *Input) { withPlan(in); in.OtherPlan = true })); !strings.Contains(page, doubt) {
+		t.Error("another's plan is not doubted")
+	}
+	if page := string(written(t, rich(), nil)); strings.Contains(page, ">with plan %</button>") {
+		t.Error("a column for no plan")
 	}
 }
 

@@ -41,6 +41,20 @@ func (p *page) planned(in *Input) {
 	}
 }
 
+// predictions is what pl predicts for its objects, by name; of allocations that it places
+// in different ways there is no one figure.
+func predictions(pl *plan.Plan) map[string]cell {
+	out := make(map[string]cell)
+	if pl != nil {
+		for i := range pl.Objects {
+			if e := &pl.Objects[i]; e.Instance == nil {
+				out[e.Name] = percent(report.Pct(e.Predict.RemoteAfter))
+			}
+		}
+	}
+	return out
+}
+
 // place is a distribution in words.
 func place(d *plan.Distribution) string {
 	switch d.Policy {

@@ -34,6 +34,7 @@ func rich() *profile.Profile {
 		v = append(v, fmt.Sprintf("%d %s / %s", mine, row(mine), row(back)))
 	}
 	p := profiletest.Draw(nodes, 1, "u heap: "+strings.Join(u, " | "), "v global: "+strings.Join(v, " | "), "stack stack: 0 9 | 1 0 9", "lost unknown: ? 0 7")
+	p = profiletest.WithCode(p)
 	addLatencies(p, r)
 	for n := range 2 {
 		p.Lines = append(p.Lines, profile.LineUse{Object: 1, Offset: 640, Node: topo.NodeID(n), Region: profiletest.Work, Place: 1, Written: 1 << (8 * n), Read: 1 << (8 * n), Loads: 50, Stores: 70, HITM: 30})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -94,7 +95,22 @@ func (t *table) fill(n int, make func(int) row, share func(int) report.Pct) *tab
 		t.More = fmt.Sprintf("%d more are left out, each with %v of the whole at most; numaopt report --format json has all.", n-i, most)
 		break
 	}
+	t.dropEmpty()
 	return t
+}
+
+// dropEmpty removes the columns that say nothing, but for the first.
+func (t *table) dropEmpty() {
+	for c := len(t.Columns) - 1; c > 0; c-- {
+		says := func(r row) bool { return r.Cells[c].Text != "" || len(r.Cells[c].Strip) > 0 }
+		if slices.ContainsFunc(t.Rows, says) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, c, c+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, c, c+1)
+		}
+	}
 }
 
 // name is a name cut to what a table shows.

@@ -2,7 +2,7 @@ package html
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
 	"numaopt/internal/pattern"
 	"numaopt/internal/profile"
@@ -19,28 +19,31 @@ func share(r *report.Report) heading {
 	return heading{"DRAM %", "share of the program's DRAM accesses", true}
 }
 
-func objects(r *report.Report) *table {
+func objects(in *Input) *table {
+	r := in.Report
 	t := &table{ID: "objects", Caption: "Objects", Columns: []heading{
 		{"object", "what a person recognises; a click shows its map", false},
 		{"kind", "heap, global, mapping, small, stack, image, unknown", false},
 		{"size", "the most that was allocated at one time", true},
 		share(r),
 		{"remote %", "of its own DRAM accesses, those served by another node's memory", true},
+		{"with plan %", "the same as the plan predicts it; empty: not in the plan", true},
 		{"best %", "remote with each page on the node that uses it most", true},
 		{"shared %", "of its bytes, those touched from several nodes", true},
 		{"even %", "of its bytes, those that no node uses much more than the others", true},
 		{"latency cost %", "cycles of remote loads beyond local ones, in per cent of all latency", true},
 		{"homes", "nodes that hold its pages", false},
 	}}
-	costs := make(map[string]report.Pct)
+	planned := predictions(in.Plan)
+	costs := make(map[string]cell)
 	if r.Latency != nil {
 		for _, x := range r.Latency.Objects {
 			if x.Cost != nil {
-				costs[x.Name] = *x.Cost
+				costs[x.Name] = percent(*x.Cost)
 			}
 		}
 	}
-	t.fill(len(r.Objects), func(i int) row {
+	return t.fill(len(r.Objects), func(i int) row {
 		o := &r.Objects[i]
 		n := name(o.Name)
 		if o.Instances > 1 && !profile.Kind(o.Kind).Private() {
@@ -52,22 +55,10 @@ func objects(r *report.Report) *table {
 		}
 		return row{Pick: i + 1, Cells: []cell{
 			n, {Text: kind}, number(o.Bytes, units.Bytes(o.Bytes).String()),
-			percent(o.DRAMPct), percent(o.RemoteDRAM), percent(o.BestPlacement), percent(o.UniformlyShared), percent(o.EvenlyUsed),
-			percent(costs[o.Name]), homes(o.HomePages, o.UnknownPages),
+			percent(o.DRAMPct), percent(o.RemoteDRAM), planned[o.Name], percent(o.BestPlacement), percent(o.UniformlyShared), percent(o.EvenlyUsed),
+			costs[o.Name], homes(o.HomePages, o.UnknownPages),
 		}}
 	}, func(i int) report.Pct { return r.Objects[i].DRAMPct })
-	if len(costs) == 0 {
-		t.drop(8)
-	}
-	return t
-}
-
-// drop removes a column that says nothing.
-func (t *table) drop(column int) {
-	t.Columns = slices.Delete(t.Columns, column, column+1)
-	for i := range t.Rows {
-		t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, column, column+1)
-	}
 }
 
 func loops(r *report.Report) *table {
@@ -78,7 +69,7 @@ func loops(r *report.Report) *table {
 		{"threads", "that made its accesses", true},
 		share(r),
 		{"remote %", "of its own DRAM accesses", true},
-		{"of all remote %", "of its accesses of all levels", true},
+		{"all remote %", "of its accesses of all levels", true},
 	}}
 	return t.fill(len(r.Loops), func(i int) row {
 		l := &r.Loops[i]
@@ -123,7 +114,7 @@ func firstTouches(r *report.Report) *table {
 		{"by threads", "ranks", false},
 		{"size", "of the pages first touched there", true},
 		{"homes", "nodes that hold these pages", false},
-		{"DRAM %", "share of the program's DRAM accesses that go to these pages", true},
+		share(r),
 		{"remote %", "of these", true},
 	}}
 	total := max(1, r.DRAMAccesses)
@@ -131,7 +122,7 @@ func firstTouches(r *report.Report) *table {
 	return t.fill(len(r.FirstTouch), func(i int) row {
 		f := &r.FirstTouch[i]
 		place, ranks := f.Place, f.Ranks
-		if f.Loop != "" && f.Loop != f.Place {
+		if f.Loop != "" && f.Loop != f.Place && !f.Serial {
 			place += " in " + f.Loop
 		}
 		if f.Serial {
@@ -149,20 +140,22 @@ func firstTouches(r *report.Report) *table {
 	}, part)
 }
 
-// path is a call stack, innermost frame first.
+// path is a call stack, innermost frame first, as a cell has room for it.
 func path(stack []string) cell {
-	text := ""
-	for i, frame := range stack {
-		if i == 8 {
-			text += " ← …"
-			break
-		}
-		if i > 0 {
-			text += " ← "
-		}
-		text += middle(frame, longName)
+	const frames = 3
+	if len(stack) <= frames {
+		return cell{Text: whole(stack)}
 	}
-	return cell{Text: text}
+	return cell{Text: whole(stack[:frames]) + " ← …", Title: whole(stack)}
+}
+
+// whole is all of a call stack.
+func whole(stack []string) string {
+	var frames []string
+	for _, f := range stack {
+		frames = append(frames, middle(f, longName))
+	}
+	return middle(strings.Join(frames, " ← "), longest)
 }
 
 // wants is how each loop divides each object over the nodes.

@@ -11,8 +11,7 @@ import (
 	"numaopt/internal/topo"
 )
 
-// codeCounts is what Counts may have besides: who knows which instructions access DRAM,
-// and when.
+// codeCounts is Counts that know which instructions access DRAM, and when.
 type codeCounts interface {
 	EachUse(do func(u *arena.Use)) error
 	EachInterval(do func(v *arena.Interval)) error
@@ -32,7 +31,7 @@ func (b *builder) codeUses() error {
 	list := make([]profile.CodeUse, 0, len(uses))
 	for i := range uses {
 		u := &uses[i]
-		object := b.owner(u.Owner)
+		object := b.owner(u)
 		if object < 0 || u.Op > int(profile.Store) || u.Local+u.Remote+u.Unknown == 0 {
 			continue
 		}
@@ -84,9 +83,9 @@ func lineKey(c ident.Code) string {
 	return fmt.Sprint(c.Module, c.Inlined)
 }
 
-// owner is the object of what a page is part of; -1 is none.
-func (b *builder) owner(o arena.Owner) int {
-	object, page, site := o.Of()
+// owner is the object that an instruction accesses; -1 is none.
+func (b *builder) owner(u *arena.Use) int {
+	object, page, site := u.Owner.Of()
 	switch {
 	case object > 0 && object < len(b.objs):
 		return b.owners.allocated(object, b.objs[object])
@@ -94,6 +93,9 @@ func (b *builder) owner(o arena.Owner) int {
 		return b.p.Pages[b.pageI[page]].Object
 	case site > 0 && site < len(b.sites):
 		return b.owners.ofSite(site)
+	case u.Owner == 0:
+		object, _ = b.owners.find(arena.Page{Number: u.Page})
+		return object
 	}
 	return -1
 }
@@ -121,10 +123,13 @@ func (b *builder) intervals() error {
 			return
 		}
 		x := profile.Interval{Thread: int32(v.Thread), At: int32(v.Part >> (shift - v.Shift)), Region: int32(b.region(v.Region))}
-		for home, n := range v.Count {
-			x.Home, x.Count, x.Work = topo.NodeID(home), n, 0
-			if home == len(v.Count)-1 {
-				x.Home, x.Work = topo.Unknown, v.Work
+		for i, n := range v.Count {
+			x.Home, x.Count, x.Work = topo.NodeID(i), n, 0
+			if i == len(v.Count)-1 {
+				x.Home = topo.Unknown
+			}
+			if int(x.Home) == v.Home {
+				x.Work = v.Work
 			}
 			if x.Count > 0 || x.Work > 0 {
 				list = append(list, x)

@@ -15,7 +15,8 @@
 // Page records of the arena become pages of objects: of the allocation, mapping
 // or stack that covered them, else of the global symbol at their address, else
 // of the module's image, else of the site that most small allocations of the
-// page came from. Blocks of counters become rows.
+// page came from. Blocks of counters become rows, uses of instructions uses of lines
+// (code.go), what threads did in parts of the run the intervals.
 //
 // # Limits
 //

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"cmp"
-	"slices"
 
 	"numaopt/internal/arena"
 	"numaopt/internal/profile"
@@ -38,7 +37,7 @@ func (b *builder) histograms(s Sampler) {
 		list = append(list, profile.Latency{Object: int32(object), Region: int32(b.region(l.Region)), Served: l.Served, From: l.From, To: l.To,
 			Bucket: l.Bucket, Samples: l.Samples, Accesses: l.Accesses, Cycles: l.Cycles})
 	})
-	b.p.Latencies = merged(list, func(x, y *profile.Latency) int {
+	b.p.Latencies = profile.Merge(list, func(x, y profile.Latency) int {
 		return cmp.Or(cmp.Compare(x.Object, y.Object), cmp.Compare(x.Region, y.Region), cmp.Compare(x.Served, y.Served),
 			cmp.Compare(x.From, y.From), cmp.Compare(x.To, y.To), cmp.Compare(x.Bucket, y.Bucket))
 	}, func(x, y *profile.Latency) {
@@ -60,7 +59,7 @@ func (b *builder) lines(s Sampler) {
 			Node: l.Node, Region: int32(b.region(l.Region)), Place: int32(b.place(l.Code)),
 			Written: l.Written, Read: l.Read, Loads: l.Loads, Stores: l.Stores, HITM: l.HITM})
 	})
-	b.p.Lines = merged(list, func(x, y *profile.LineUse) int {
+	b.p.Lines = profile.Merge(list, func(x, y profile.LineUse) int {
 		return cmp.Or(cmp.Compare(x.Object, y.Object), cmp.Compare(x.Offset, y.Offset), cmp.Compare(x.Node, y.Node),
 			cmp.Compare(x.Region, y.Region), cmp.Compare(x.Place, y.Place))
 	}, func(x, y *profile.LineUse) {
@@ -70,18 +69,4 @@ func (b *builder) lines(s Sampler) {
 		x.Stores += y.Stores
 		x.HITM += y.HITM
 	})
-}
-
-// merged sorts a list and adds up what is equal.
-func merged[T any](list []T, order func(x, y *T) int, add func(x, y *T)) []T {
-	slices.SortFunc(list, func(x, y T) int { return order(&x, &y) })
-	out := list[:0]
-	for i := range list {
-		if n := len(out); n > 0 && order(&out[n-1], &list[i]) == 0 {
-			add(&out[n-1], &list[i])
-			continue
-		}
-		out = append(out, list[i])
-	}
-	return out
 }

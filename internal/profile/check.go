@@ -274,14 +274,14 @@ func checkCodeUses(p *Profile) error {
 			return fmt.Errorf("use of code %d: %d loads of %d accesses, %d cycles", i, u.Loads, u.Total(), u.Latency)
 		}
 		latency += u.Latency
-		if i > 0 && compareCodeUses(&p.CodeUses[i-1], u) >= 0 {
+		if i > 0 && compareCodeUses(p.CodeUses[i-1], *u) >= 0 {
 			return fmt.Errorf("use of code %d: twice, or not in the order of code, object, region and operation", i)
 		}
 	}
 	return nil
 }
 
-func compareCodeUses(a, b *CodeUse) int {
+func compareCodeUses(a, b CodeUse) int {
 	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Op, b.Op))
 }
 
@@ -310,15 +310,23 @@ func checkIntervals(p *Profile) error {
 		}
 		count += v.Count
 		work += v.Work
-		if i > 0 && compareIntervals(&p.Intervals[i-1], v) >= 0 {
+		if i > 0 && compareIntervals(p.Intervals[i-1], *v) >= 0 {
 			return fmt.Errorf("interval %d: twice, or not in the order of thread, part, region and home", i)
 		}
 	}
 	return nil
 }
 
-func compareIntervals(a, b *Interval) int {
-	return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.At, b.At), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Home, b.Home))
+func compareIntervals(a, b Interval) int {
+	switch { // there are many, and cmp.Or compares all fields of each
+	case a.Thread != b.Thread:
+		return cmp.Compare(a.Thread, b.Thread)
+	case a.At != b.At:
+		return cmp.Compare(a.At, b.At)
+	case a.Region != b.Region:
+		return cmp.Compare(a.Region, b.Region)
+	}
+	return cmp.Compare(a.Home, b.Home)
 }
 
 // Pages returns the number of base pages that the object's Bytes reach into,

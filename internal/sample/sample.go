@@ -20,7 +20,8 @@
 // ever held. Each part of the table is sorted (portion.go), and its pages get homes:
 // from physical addresses where samples have them, else from what the processor said of
 // local and remote memory. Beside the table latencies are counted by duration
-// (latency.go), and the cache lines that nodes share (line.go).
+// (latency.go), the cache lines that nodes share (line.go), the instructions that access
+// DRAM (use.go), and what threads did in each part of the run (interval.go).
 //
 // # Limits
 //
@@ -28,6 +29,10 @@
 // Memory grows with pages × threads × code that met, and with page faults, of which each
 // is held: their order says which of them moved a page, and they are few. Of the lines the hottest are kept,
 // and what is missing of each at its beginning depends on how many processors read.
+// An instruction is the one that the sample names: of events that are not precise one
+// that comes soon after. Whether its access was local, and which node's memory an interval
+// is of, is what the sample itself says, which on more than two nodes without physical
+// addresses is only that it was remote.
 package sample
 
 import (

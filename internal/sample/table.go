@@ -28,6 +28,8 @@ type Table struct {
 	again    int   // pages with several
 
 	latencies []latencyCell
+	uses      tallies
+	intervals intervals
 	lines     []*sharedLine
 }
 
@@ -83,6 +85,16 @@ func newTable(r *reader, pid uint32, workers []*worker) *Table {
 	t.number(portions, faults)
 	t.latencies = t.histograms(workers, portions, settled)
 	t.lines = t.sharedLines(workers, settled)
+	for _, w := range workers {
+		w.uses.each(func(c *tally) {
+			if int(c.pid) == t.PID {
+				c.region = settled(c.region)
+				t.uses.add(c)
+			}
+		})
+		w.uses = tallies{}
+	}
+	t.overTime(workers, settled)
 	return t
 }
 

@@ -4,16 +4,25 @@
  * of its thread: one by instruction, owner of the page and region, one by part of the
  * run and region. Both point into the arena.
  *
- * A thread's time is that of pace.c: the accesses that it made, and when it comes out
- * of a system call, or was held up, the time of the others. The run is divided into
- * NMO_PARTS equal parts at most: when time goes beyond the last, parts get twice as
- * long. Entries keep the length that was in force when they were made; who reads them
- * adds up those that are one part by then.
+ * A thread's time is the accesses that it made, but nobody is before those who let it
+ * go on: who is woken at a futex is put at the time of the waker at least, who wakes all
+ * that wait there, as the last to come to a barrier does, at that of the latest to come,
+ * a team at that of its master when the region began, and the master at that of the last who left a
+ * region when the next begins. A thread that never waited in one of these ways is put
+ * beside the others when it has stayed behind, for it may wait in ways that nobody sees;
+ * of others it is known that they just had no CPU. What a spinning thread makes beyond the pace of the others
+ * is no time (pace.c takes it back).
+ *
+ * The run is divided into NMO_PARTS equal parts at most: when time goes beyond the last,
+ * parts get twice as long. Entries keep the length that was in force when they were made;
+ * who reads them adds up those that are one part by then.
  */
 #include <stdlib.h>
 
 #include "emulate.h"
 
+#define RECENT 32      /* instructions that an inner loop has, a power of two */
+#define ALONE 4096     /* pages of no known owner that are one each; each costs an entry for its instructions */
 #define FIRST_SHIFT 10 /* accesses in a part of a short run, binary logarithm */
 
 /* Arena entries by two words, one of them not 0: open addressing, linear probing. */
@@ -30,16 +39,26 @@ struct cells {
 /* What a vCPU knows of its accesses to DRAM; its own thread's alone. */
 struct nmo_dram {
     struct cells uses, parts; /* parts: of the current one */
-    uint64_t a, b;            /* key of use */
-    struct nmo_a_use *use;    /* the last one; NULL is none */
+    struct cell recent[RECENT]; /* of uses */
     struct nmo_a_interval *now;
     uint32_t part, shift, thread, region; /* of now; region also where it is NULL */
+    uint64_t until;                       /* l1's clock at the end of the part */
     const struct nmo_l1 *l1;
     uint64_t clock, time; /* of l1 and of the thread when its work was last told */
+    bool waits;           /* at futexes, if it must */
+    int64_t late;         /* the thread's time is that of its pace and this */
     uint64_t pending;     /* accesses since then on an L1 that others use, too */
 };
 
 static uint32_t part_shift = FIRST_SHIFT;
+static uint64_t latest;     /* time of any thread, about */
+static uint64_t left;       /* time of the last thread that left a region, or ended */
+static uint64_t begun[256]; /* time of the master's beginning, by region */
+
+/* By futex: when the last thread woke others there, and the latest began to wait. */
+static struct futex {
+    uint64_t woke, waited;
+} futexes[4096];
 
 static struct cell *probe(const struct cells *t, uint64_t a, uint64_t b)
 {
@@ -95,8 +114,9 @@ static void clear(struct cells *t)
 static struct nmo_a_use *find_use(struct nmo_dram *d, uint64_t code, int op, uint32_t owner, uint32_t region)
 {
     uint64_t a = op == NMO_STORE ? code | STORE : code, b = (uint64_t)owner << 32 | region;
-    if (d->use != NULL && d->a == a && d->b == b)
-        return d->use;
+    struct cell *recent = &d->recent[(code ^ code >> 5 ^ owner) & (RECENT - 1)];
+    if (recent->a == a && recent->b == b)
+        return recent->entry;
     bool fresh;
     struct nmo_a_use *u = entry_of(&d->uses, a, b, NMO_SEC_USES, &fresh);
     if (u == NULL)
@@ -109,13 +129,16 @@ static struct nmo_a_use *find_use(struct nmo_dram *d, uint64_t code, int op, uin
         u->region = region;
         u->op = (uint32_t)op;
     }
-    d->a = a;
-    d->b = b;
-    d->use = u;
+    *recent = (struct cell){a, b, u};
     return u;
 }
 
 /* ---- by time */
+
+static uint64_t time_of(const struct vcpu *v, const struct nmo_dram *d)
+{
+    return v->l1->clock + (uint64_t)(__atomic_load_n(&v->ahead, __ATOMIC_RELAXED) + d->late);
+}
 
 /* The part of a time, by the shift that is in force, or is from now on. */
 static uint32_t part_of(uint64_t time, uint32_t *shift)
@@ -142,6 +165,8 @@ static void enter(struct nmo_dram *d, uint32_t thread, uint32_t part, uint32_t s
 {
     if (d->part != part || d->shift != shift)
         clear(&d->parts);
+    if (part > __atomic_load_n(&latest, __ATOMIC_RELAXED) >> shift)
+        __atomic_store_n(&latest, (uint64_t)part << shift, __ATOMIC_RELAXED);
     d->part = part;
     d->shift = shift;
     d->thread = thread;
@@ -182,10 +207,11 @@ static uint64_t worked(const struct vcpu *v, struct nmo_dram *d)
  * accesses than its time goes on; they are all of now. */
 static void tell(struct vcpu *v, struct nmo_dram *d, uint32_t region)
 {
-    uint64_t work = worked(v, d), time = v->l1->clock + (uint64_t)__atomic_load_n(&v->ahead, __ATOMIC_RELAXED);
-    uint64_t passed = time > d->time ? time - d->time : 0, before = d->time;
+    uint64_t work = worked(v, d), time = time_of(v, d), before = d->time;
+    uint64_t passed = time > before ? time - before : 0;
     uint32_t shift, part = part_of(time, &shift);
     d->time = time;
+    d->until = v->l1->clock + (((uint64_t)(part + 1)) << shift) - time;
     if (d->now == NULL || d->part != part || d->shift != shift || d->region != region || d->thread != v->thread)
         enter(d, v->thread, part, shift, region);
     if (d->now == NULL)
@@ -197,12 +223,97 @@ static void tell(struct vcpu *v, struct nmo_dram *d, uint32_t region)
         spread(d, early);
 }
 
+static bool counted(const struct vcpu *v)
+{
+    return v->dram != NULL && v->l1 != NULL && !(v->flags & (NMO_V_NEW | NMO_V_OFF));
+}
+
 /* v goes to another region, or its time is about to be set forward. */
 void nmo_dram_tell(struct vcpu *v)
 {
-    struct nmo_dram *d = v->dram;
-    if (d != NULL && v->l1 != NULL && !(v->flags & (NMO_V_NEW | NMO_V_OFF)))
-        tell(v, d, d->region);
+    if (counted(v))
+        tell(v, v->dram, v->dram->region);
+}
+
+/* Puts v at a time, if it is not beyond. */
+static void forward(struct vcpu *v, uint64_t time)
+{
+    uint64_t now = time_of(v, v->dram);
+    if (now < time)
+        v->dram->late += (int64_t)(time - now);
+}
+
+static void reach(uint64_t *most, uint64_t time)
+{
+    uint64_t before = __atomic_load_n(most, __ATOMIC_RELAXED);
+    while (before < time && !__atomic_compare_exchange_n(most, &before, time, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static struct futex *futex_at(uint64_t addr) { return &futexes[(addr * 0x9E3779B97F4A7C15ull) >> 52]; }
+
+/* v is about to wake who waits at a futex, all of them or some. */
+void nmo_dram_wakes(struct vcpu *v, uint64_t addr, bool all)
+{
+    struct futex *f = futex_at(addr);
+    nmo_dram_tell(v);
+    if (!counted(v))
+        return;
+    if (all)
+        forward(v, __atomic_load_n(&f->waited, __ATOMIC_RELAXED));
+    __atomic_store_n(&f->woke, time_of(v, v->dram), __ATOMIC_RELAXED);
+}
+
+/* v is about to wait at a futex. */
+void nmo_dram_waits(struct vcpu *v, uint64_t addr)
+{
+    nmo_dram_tell(v);
+    if (!counted(v))
+        return;
+    v->dram->waits = true;
+    reach(&futex_at(addr)->waited, time_of(v, v->dram));
+}
+
+/* v was woken at a futex; by the kernel, where nobody did, because a thread ended. */
+void nmo_dram_woken(struct vcpu *v, uint64_t addr)
+{
+    if (!counted(v))
+        return;
+    uint64_t time = __atomic_load_n(&futex_at(addr)->woke, __ATOMIC_RELAXED);
+    forward(v, time ? time : __atomic_load_n(&left, __ATOMIC_RELAXED));
+}
+
+/* The pace of v is set forward by some accesses, as it was behind by more than a
+ * distance. */
+void nmo_dram_paced(struct vcpu *v, int64_t by, uint64_t apart)
+{
+    if (by == 0 || !counted(v))
+        return;
+    nmo_dram_tell(v);
+    v->dram->late -= by;
+    uint64_t others = __atomic_load_n(&latest, __ATOMIC_RELAXED);
+    if (!v->dram->waits && v->region == 0 && others > apart)
+        forward(v, others - apart);
+}
+
+/* v leaves a region, or ends. */
+void nmo_dram_leaves(struct vcpu *v)
+{
+    nmo_dram_tell(v);
+    if (counted(v))
+        reach(&left, time_of(v, v->dram));
+}
+
+/* v begins a region. */
+void nmo_dram_begins(struct vcpu *v, uint64_t fn, bool master)
+{
+    uint64_t *begin = &begun[fn >> 4 & 255];
+    nmo_dram_tell(v);
+    if (!counted(v))
+        return;
+    forward(v, __atomic_load_n(master ? &left : begin, __ATOMIC_RELAXED));
+    if (master)
+        __atomic_store_n(begin, time_of(v, v->dram), __ATOMIC_RELAXED);
 }
 
 /* v is in the region of its base from here on. */
@@ -231,7 +342,12 @@ void nmo_dram_access(struct vcpu *v, uint64_t code, int op, uint32_t rec, uint32
     struct nmo_a_use *u = find_use(d, nmo_code_foreign[code >> 48] && v->caller ? v->caller : code, op, page->owner, region);
     if (u != NULL)
         u->count[home < 0 ? NMO_USE_UNKNOWN : (uint32_t)home == v->node ? NMO_USE_LOCAL : NMO_USE_REMOTE] += weight;
-    tell(v, d, region);
+    bool same = d->region == region && d->thread == v->thread && d->l1 == v->l1;
+    if (d->now == NULL || !same || v->l1->clock >= d->until) {
+        tell(v, d, d->region);
+        if (d->region != region)
+            tell(v, d, region);
+    }
     if (d->now != NULL)
         d->now->count[home < 0 ? nmo_model.nodes : (unsigned)home] += weight;
 }
@@ -245,6 +361,8 @@ struct nmo_dram *nmo_dram_new(struct nmo_dram *old)
         d->now = NULL;
         d->l1 = NULL;
         d->pending = d->time = 0;
+        d->waits = false;
+        d->late = 0;
         d->region = 0;
     }
     return d;
@@ -264,19 +382,25 @@ static uint32_t small_site(uint64_t page)
     return 0;
 }
 
-/* What a new page record is part of, as struct nmo_a_page has it. */
+/* What a new page record is part of, as struct nmo_a_page has it. The loader touches
+ * pages of modules before these are known, and the sites of a page's allocations may
+ * change: the first pages of which this cannot say for sure stand for themselves. */
 uint32_t nmo_dram_owner(uint32_t object, uint64_t page, uint32_t rec)
 {
-    static uint32_t unknown;
+    static uint32_t alone, unknown;
     if (object != 0)
         return object;
     uint32_t owner = nmo_code_data(page, rec);
     if (owner != 0)
         return NMO_OWNER_PAGE | owner;
-    uint32_t site = small_site(page);
+    if (__atomic_load_n(&alone, __ATOMIC_RELAXED) < ALONE) {
+        __atomic_fetch_add(&alone, 1, __ATOMIC_RELAXED);
+        return NMO_OWNER_PAGE | rec;
+    }
+    uint32_t site = small_site(page), none = 0;
     if (site != 0)
         return NMO_OWNER_SITE | site;
-    if (unknown == 0)
-        unknown = rec;
-    return NMO_OWNER_PAGE | unknown;
+    if (__atomic_compare_exchange_n(&unknown, &none, rec, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        none = rec;
+    return NMO_OWNER_PAGE | none;
 }

@@ -171,6 +171,12 @@ static void drop_stalled(void)
 /* As many threads will soon run, or -1 does. */
 void nmo_pace_coming(int threads) { __atomic_fetch_add(&coming, threads, __ATOMIC_RELAXED); }
 
+bool nmo_pace_wakes(uint64_t op)
+{
+    op &= FUTEX_CMD_MASK;
+    return op == FUTEX_WAKE || op == FUTEX_WAKE_BITSET || op == FUTEX_WAKE_OP;
+}
+
 /* A futex operation that woke threads, or was woken. Who is woken from another process
  * does not say so here, nor who waits for a thread to end. */
 void nmo_pace_futex(uint64_t op, int64_t result)
@@ -205,8 +211,7 @@ void nmo_pace_join(struct vcpu *v)
         want = end - step;
     else if (!paced(v) && now > end + step)
         want = end;
-    if (want != now)
-        nmo_dram_tell(v);
+    nmo_dram_paced(v, (int64_t)(want - now), step);
     __atomic_fetch_add(&v->ahead, (int64_t)(want - now), __ATOMIC_RELAXED);
     __atomic_store_n(&v->paced, (__atomic_load_n(&v->flags, __ATOMIC_ACQUIRE) & NMO_V_SHARED) == 0, __ATOMIC_SEQ_CST);
     do /* the horizon may be taken back meanwhile */

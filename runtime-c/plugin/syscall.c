@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -56,6 +57,12 @@ void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t a[6])
     memcpy(v->arg, a, sizeof v->arg);
     nmo_pace_leave(v);
     switch (num) {
+    case SYS_futex:
+        if (nmo_pace_wakes(a[1]))
+            nmo_dram_wakes(v, a[0], a[2] == INT_MAX);
+        else
+            nmo_dram_waits(v, a[0]);
+        break;
     case SYS_execve:
         nmo_exec_follow(v->policy, AT_FDCWD, (const char *)a[0], (char *const *)a[1], (char *const *)a[2], 0);
         break;
@@ -128,6 +135,8 @@ void nmo_syscall_leave(unsigned vcpu, int64_t num, int64_t ret)
     switch (num) {
     case SYS_futex:
         nmo_pace_futex(a[1], ret);
+        if (!nmo_pace_wakes(a[1]))
+            nmo_dram_woken(v, a[0]);
         break;
     case SYS_mmap:
         leave_mmap(v, a, (uint64_t)ret);

@@ -142,6 +142,7 @@ void nmo_thread_end(unsigned vcpu)
         return;
     pthread_mutex_lock(&thread_lock);
     struct vcpu *v = &nmo_vcpus[vcpu];
+    nmo_dram_leaves(v);
     leave_cpu(v);
     if (v->flags & NMO_V_NEW)
         nmo_pace_coming(-1);
@@ -268,7 +269,10 @@ static uint16_t short_instance(uint64_t i)
 /* The vCPU is now in the parallel region fn, or in none. */
 void nmo_thread_region(struct vcpu *v, uint64_t fn, bool master, uint64_t instance, uint64_t row)
 {
-    nmo_dram_tell(v);
+    if (fn != 0)
+        nmo_dram_begins(v, fn, master);
+    else
+        nmo_dram_leaves(v);
     v->region = fn;
     v->instance = short_instance(instance);
     v->loop = 0;

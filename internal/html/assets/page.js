@@ -1,7 +1,7 @@
 'use strict';
 // Tables sort, filter and unfold; charts draw once the page was painted.
 
-const data = JSON.parse(document.getElementById('data').textContent);
+let data; // what charts show, see the type data in html.go
 const byId = id => document.getElementById(id);
 const count = n => new Intl.NumberFormat('en', {notation: 'compact', maximumSignificantDigits: 3}).format(n);
 const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(1) + ' %' : '-';
@@ -70,6 +70,7 @@ const viridis = ['#440154', '#482878', '#3e4989', '#31688e', '#26828e', '#1f9e89
 const dark = () => (document.documentElement.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
 let printing = false;
 const charts = []; // functions that draw each anew
+const sheet = {full: 690, half: 335}; // pixels: what A4 and Letter have room for
 
 // colours are those of the style sheet in the present theme.
 function colours() {
@@ -88,21 +89,27 @@ function chart(id, option, listen) {
 	const c = echarts.init(box, null, {devicePixelRatio: Math.max(2, window.devicePixelRatio)});
 	if (listen) c.on('click', listen);
 	const draw = () => {
-		const k = colours();
+		if (printing) c.resize({width: box.closest('.columns') ? sheet.half : sheet.full});
+		const k = {...colours(), narrow: c.getWidth() < 600};
 		const o = option(k);
 		box.setAttribute('aria-label', o.label);
 		delete o.label;
 		c.setOption({animation: false, textStyle: {color: k.text, fontFamily: getComputedStyle(document.body).fontFamily}, ...o}, true);
 	};
 	charts.push(draw);
-	new ResizeObserver(() => c.resize()).observe(box);
+	let width = c.getWidth();
+	new ResizeObserver(() => {
+		c.resize();
+		if (width !== c.getWidth()) draw();
+		width = c.getWidth();
+	}).observe(box);
 	draw();
 	return draw;
 }
 
 const axis = (k, name, more) => ({
 	name, nameLocation: 'middle', nameTextStyle: {color: k.faint}, axisLine: {lineStyle: {color: k.faint}}, axisTick: {show: false},
-	axisLabel: {color: k.faint}, splitLine: {lineStyle: {color: k.line}}, ...more,
+	axisLabel: {color: k.faint, hideOverlap: true}, splitLine: {lineStyle: {color: k.line}}, ...more,
 });
 const tooltip = (k, formatter, more) => ({backgroundColor: k.card, borderColor: k.line, textStyle: {color: k.text}, confine: true, formatter, ...more});
 
@@ -112,8 +119,13 @@ function themes() {
 	const redraw = () => { name(); for (const draw of charts) draw(); };
 	button.addEventListener('click', () => { document.documentElement.dataset.theme = dark() ? 'light' : 'dark'; redraw(); });
 	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-	addEventListener('beforeprint', () => { printing = true; redraw(); });
-	addEventListener('afterprint', () => { printing = false; redraw(); });
+	const print = now => {
+		printing = now;
+		if (!now) for (const box of document.querySelectorAll('.chart')) echarts.getInstanceByDom(box)?.resize({width: 'auto'});
+		redraw();
+	};
+	addEventListener('beforeprint', () => print(true));
+	addEventListener('afterprint', () => print(false));
 	name();
 }
 
@@ -154,42 +166,56 @@ function add(map, key, n) {
 const span = row => row.pages === 1 ? `page ${row.page}` : `pages ${row.page} to ${row.page + row.pages - 1}`;
 const homesText = row => [...row.homes].map(([n, c]) => `${n < 0 ? 'no home known' : 'node ' + n} ${percent(c, sum([...row.homes.values()]))}`).join(', ') || 'never touched';
 
+// heatOption is three grids: the cells, above them the node of each column, and beside
+// them the homes of each row.
 function heatOption(k) {
 	const {columns, rows} = view();
 	const cells = rows.flatMap((r, y) => [...r.cells].map(([x, n]) => [x, y, Math.log10(n), n]));
 	const high = Math.max(...cells.map(c => c[2]), 0.5), low = Math.min(...cells.map(c => c[2]), high - 0.5);
-	const names = columns.map(c => c.name.replace(/^\w+ /, '')), what = byId('heat-what').selectedOptions[0].text;
-	const offsets = rows.map(r => bytes(4096 * r.page));
-	const nodes = [...Array(data.nodes).keys()];
+	const by = byId('heat-axis').value, what = byId('heat-what').selectedOptions[0].text;
+	const right = k.narrow ? 70 : 120, side = {left: 90, right: right + 50}; // pixels
+	const caption = {textStyle: {color: k.faint, fontSize: 12, fontWeight: 'normal'}};
 	return {
-		label: `Heatmap of ${heat.map.name}: ${what} by memory and ${byId('heat-axis').value}, with the home of the pages`,
-		grid: [{left: 90, right: 170, top: 34, bottom: 50}, {left: 90, right: 170, top: 18, height: 12}, {right: 120, width: 34, top: 34, bottom: 50}],
-		xAxis: [
-			axis(k, byId('heat-axis').value, {gridIndex: 0, type: 'category', data: names, nameGap: 28}),
-			{gridIndex: 1, type: 'category', data: names, show: false},
-			{gridIndex: 2, type: 'value', max: 1, show: false},
-		],
-		yAxis: [
-			axis(k, 'offset in the object', {gridIndex: 0, type: 'category', data: offsets, inverse: true, nameGap: 74, splitLine: {show: false}}),
-			{gridIndex: 1, type: 'value', max: 1, show: false},
-			{gridIndex: 2, type: 'category', data: offsets, inverse: true, show: false},
-		],
-		title: [{text: 'home', right: 122, top: 12, textStyle: {color: k.faint, fontSize: 12, fontWeight: 'normal'}},
-			{text: 'node', left: 50, top: 15, textStyle: {color: k.faint, fontSize: 12, fontWeight: 'normal'}}],
+		label: `Heatmap of ${heat.map.name}: ${what} by memory and ${by}, with the home of the pages`,
+		grid: [{...side, top: 34, bottom: 50}, {...side, top: 18, height: 12}, {right, width: 34, top: 34, bottom: 50}],
+		...heatAxes(k, columns.map(c => c.name.replace(/^\w+ /, '')), rows.map(r => bytes(4096 * r.page)), by),
+		title: [{...caption, text: 'home', right: right + 2, top: 12}, {...caption, text: 'node', left: 50, top: 15}],
 		visualMap: {
-			seriesIndex: 0, dimension: 2, min: low, max: high, calculable: false, right: 10, top: 'middle', itemHeight: 260,
+			seriesIndex: 0, dimension: 2, min: low, max: high, calculable: false, right: 10, top: 'middle', itemHeight: 260, itemWidth: k.narrow ? 12 : 20,
 			inRange: {color: viridis}, textStyle: {color: k.faint}, text: [count(10 ** high), count(10 ** low)], formatter: v => count(10 ** v),
 		},
 		tooltip: tooltip(k, p => heatTip(p, rows, columns, what)),
 		series: [
 			{type: 'heatmap', data: cells, emphasis: {itemStyle: {borderColor: k.text, borderWidth: 1}}},
-			{type: 'bar', xAxisIndex: 1, yAxisIndex: 1, barCategoryGap: 0, barWidth: '100%', silent: true, data: columns.map(c => ({value: 1, itemStyle: {color: nodeColour(c.node)}}))},
-			...nodes.map(n => ({
-				type: 'bar', name: 'home', stack: 'home', xAxisIndex: 2, yAxisIndex: 2, barWidth: '100%', itemStyle: {color: nodeColour(n)},
-				data: rows.map(r => (r.homes.get(n) || 0) / (sum([...r.homes.values()]) || 1)),
-			})),
+			{type: 'bar', xAxisIndex: 1, yAxisIndex: 1, barWidth: '100%', silent: true, data: columns.map(c => ({value: 1, itemStyle: {color: nodeColour(c.node)}}))},
+			...homeSeries(rows),
 		],
 	};
+}
+
+function heatAxes(k, columns, offsets, by) {
+	const hidden = {show: false}, whole = {type: 'value', max: 1, ...hidden};
+	return {
+		xAxis: [
+			axis(k, by, {gridIndex: 0, type: 'category', data: columns, nameGap: 28}),
+			{gridIndex: 1, type: 'category', data: columns, ...hidden},
+			{gridIndex: 2, ...whole},
+		],
+		yAxis: [
+			axis(k, 'offset in the object', {gridIndex: 0, type: 'category', data: offsets, inverse: true, nameGap: 74, splitLine: hidden}),
+			{gridIndex: 1, ...whole},
+			{gridIndex: 2, type: 'category', data: offsets, inverse: true, ...hidden},
+		],
+	};
+}
+
+// homeSeries is the share of each node in the pages of each row.
+function homeSeries(rows) {
+	const pages = rows.map(r => sum([...r.homes.values()]) || 1);
+	return [...Array(data.nodes).keys()].map(n => ({
+		type: 'bar', name: 'home', stack: 'home', xAxisIndex: 2, yAxisIndex: 2, barWidth: '100%', itemStyle: {color: nodeColour(n)},
+		data: rows.map((r, i) => (r.homes.get(n) || 0) / pages[i]),
+	}));
 }
 
 function heatTip(p, rows, columns, what) {
@@ -264,14 +290,14 @@ function matrix() {
 		const high = Math.max(...cells.map(c => c[2]), 1);
 		return {
 			label: `Node matrix of ${what.selectedOptions[0].text}: ${percent(sum(m.map((r, i) => r[i])), total)} of them local`,
-			grid: {left: 60, right: 90, top: 20, bottom: 50},
+			grid: {left: 60, right: k.narrow ? 65 : 90, top: 20, bottom: 50},
 			xAxis: axis(k, 'memory of node', {type: 'category', data: sum(unknown) > 0 ? [...nodes, '?'] : nodes, nameGap: 28}),
 			yAxis: axis(k, 'threads of node', {type: 'category', data: nodes, inverse: true, nameGap: 34}),
 			visualMap: {min: 0, max: high, right: 6, top: 'middle', inRange: {color: viridis}, textStyle: {color: k.faint}, text: [percent(high, total), '0 %'], calculable: false, formatter: v => percent(v, total)},
 			tooltip: tooltip(k, p => escaped(`threads of node ${p.value[1]}, memory of node ${p.value[0] === m.length ? 'not known' : p.value[0]}: ${count(p.value[2])}, ${percent(p.value[2], total)}`)),
 			series: [{
 				type: 'heatmap', data: cells.map(c => ({value: c, label: {color: c[2] > 0.6 * high ? '#000' : '#fff'}})), itemStyle: {borderColor: k.card, borderWidth: 1},
-				label: {show: m.length <= 8, formatter: p => percent(p.value[2], total)},
+				label: {show: m.length <= 8, fontSize: k.narrow ? 10 : 12, formatter: p => percent(p.value[2], total)},
 			}],
 		};
 	}));
@@ -305,7 +331,8 @@ function merged(levels) {
 function cdf(buckets) {
 	const all = sum([...buckets.values()].map(v => v[0]));
 	let below = 0;
-	return [...buckets].sort((a, b) => a[0] - b[0]).map(([b, [n]]) => [data.latency.bounds[b], +(100 * (below += n) / all).toFixed(2)]);
+	const points = [...buckets].sort((a, b) => a[0] - b[0]).map(([b, [n]]) => [data.latency.bounds[b], +(100 * (below += n) / all).toFixed(2)]);
+	return points.length ? [[points[0][0], 0], ...points] : [];
 }
 
 // octaves sums buckets by powers of two of cycles.
@@ -320,15 +347,15 @@ function octaves(buckets) {
 }
 
 function cdfOption(k) {
-	const levels = loads(true), chosen = merged(levels), line = (name, list, style) => ({name, type: 'line', step: 'start', showSymbol: false, data: list, ...style});
+	const levels = loads(true), chosen = merged(levels), line = (name, list, style) => ({name, type: 'line', step: 'end', showSymbol: false, data: list, ...style});
 	const series = [line('all loads', cdf(merged(loads(false))), {lineStyle: {color: k.faint, type: 'dotted', width: 2}, itemStyle: {color: k.faint}}),
 		line('chosen', cdf(chosen), {lineStyle: {color: k.text, width: 3}, itemStyle: {color: k.text}})];
 	const types = ['solid', 'dashed', [2, 3], [8, 3, 2, 3]];
 	if (levels.size > 1) [...levels].sort((a, b) => a[0] - b[0]).forEach(([l, b], i) => series.push(line(data.latency.levels[l], cdf(b), {lineStyle: {color: palette[i % 8], width: 1.5, type: types[i % 4]}, itemStyle: {color: palette[i % 8]}})));
 	return {
 		label: `Cumulative distribution of the latency of ${count(sum([...chosen.values()].map(v => v[0])))} loads`,
-		grid: {left: 55, right: 20, top: 60, bottom: 48},
-		legend: {top: 0, textStyle: {color: k.text}, type: 'scroll', pageTextStyle: {color: k.text}},
+		grid: {left: 55, right: 20, top: k.narrow ? 100 : 60, bottom: 48},
+		legend: {top: 0, textStyle: {color: k.text}},
 		xAxis: axis(k, 'cycles', {type: 'log', logBase: 2, nameGap: 28}),
 		yAxis: axis(k, 'loads that took no longer, %', {type: 'value', min: 0, max: 100, nameGap: 38}),
 		tooltip: tooltip(k, list => escaped(`${count(list[0].value[0])} cycles`) + list.map(p => '<br>' + escaped(`${p.seriesName}: ${p.value[1]} %`)).join(''), {trigger: 'axis'}),
@@ -341,7 +368,7 @@ function shareOption(k) {
 	const bar = (name, colour, of, whole) => ({name, type: 'bar', itemStyle: {color: colour}, data: list.map(o => +(100 * o[1][of] / whole).toFixed(2))});
 	return {
 		label: 'Share of loads and of latency by ranges of latency',
-		grid: {left: 55, right: 20, top: 60, bottom: 48},
+		grid: {left: 55, right: 20, top: k.narrow ? 100 : 60, bottom: 48},
 		legend: {top: 0, textStyle: {color: k.text}},
 		xAxis: axis(k, 'cycles', {type: 'category', data: list.map(o => (o[0] > 1 ? o[0] / 2 + 1 : 1) + '–' + o[0]), nameGap: 28}),
 		yAxis: axis(k, '%', {type: 'value', min: 0, nameGap: 38}),
@@ -367,19 +394,65 @@ function latency() {
 	show();
 }
 
+// --- timeline ---
+
+// part is the place of a cell's rectangle, see custom series of ECharts.
+function part(params, api) {
+	const [x, y] = api.coord([api.value(1), api.value(0)]), [end] = api.coord([api.value(2), api.value(0)]);
+	const height = Math.max(1, api.size([0, 1])[1] * 0.86), width = Math.max(1, end - x + 0.3);
+	return {type: 'rect', shape: {x, y: y - height / 2, width, height}, style: {fill: api.visual('color')}};
+}
+
+function timelineOption(k, what) {
+	const t = data.timeline;
+	const key = {loop: c => c[3], node: c => c[4], remote: c => c[6]}[what];
+	const names = {loop: t.loops, node: [...Array(data.nodes).keys()].map(n => 'node ' + n), remote: []}[what];
+	const tip = c => escaped(`${t.tracks[c[0]]} on node ${t.nodes[c[0]]}, from ${t.moments[c[1]]}`) + '<br>' + escaped(t.loops[c[3]]) + '<br>' +
+		escaped(`${count(c[5])} ${data.counted}` + (c[4] < 0 ? '' : `, most to node ${c[4]}, ${c[6]} % remote`));
+	const series = what === 'remote' ? [{name: 'remote', data: t.cells.filter(c => c[6] >= 0)}]
+		: names.map((name, i) => ({name, itemStyle: {color: nodeColour(i)}, data: t.cells.filter(c => key(c) === i)}));
+	return {
+		label: `Timeline of ${t.tracks.length} threads by ${what}`,
+		grid: {left: 90, right: what === 'remote' ? 90 : 20, top: k.narrow ? 110 : 70, bottom: 50},
+		legend: {show: what !== 'remote', top: 0, textStyle: {color: k.text}, data: names},
+		xAxis: axis(k, t.unit, {type: 'value', min: 0, max: t.moments.length, nameGap: 28, splitLine: {show: false}, axisLabel: {color: k.faint, hideOverlap: true, formatter: i => t.moments[Math.floor(i)] || ''}}),
+		yAxis: axis(k, '', {type: 'category', data: t.tracks, inverse: true, splitLine: {show: false}}),
+		visualMap: what === 'remote' ? {dimension: 6, min: 0, max: 100, right: 6, top: 'middle', inRange: {color: viridis}, textStyle: {color: k.faint}, text: ['100 %', 'remote 0 %'], calculable: false} : undefined,
+		tooltip: tooltip(k, p => tip(p.value)),
+		series: series.map(s => ({...s, type: 'custom', renderItem: part, encode: {x: [1, 2], y: 0}})),
+	};
+}
+
+function timeline() {
+	if (!data.timeline) return;
+	const what = byId('timeline-what');
+	what.addEventListener('change', chart('timeline-chart', k => timelineOption(k, what.value)));
+}
+
 // --- start ---
 
-// drawAll starts ECharts, whose text the page has had painted before it is read.
-function drawAll() {
+// unpacked is the text of an element that was packed, see packed in html.go.
+function unpacked(id) {
+	const zipped = Uint8Array.from(atob(byId(id).textContent), c => c.charCodeAt(0));
+	return new Response(new Blob([zipped]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
+}
+
+const painted = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+
+async function drawAll() {
+	await painted();
 	const s = document.createElement('script');
-	s.textContent = byId('echarts').textContent;
+	s.textContent = await unpacked('echarts');
 	document.head.append(s);
-	heatmap();
-	matrix();
-	latency();
+	data = JSON.parse(await unpacked('data'));
+	for (const draw of [heatmap, matrix, timeline, latency]) {
+		draw();
+		await painted();
+	}
 	document.documentElement.dataset.drawn = 'yes';
+	performance.mark('drawn');
 }
 
 for (const box of document.querySelectorAll('.table')) table(box);
 themes();
-requestAnimationFrame(() => setTimeout(drawAll));
+drawAll();
