@@ -70,7 +70,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 		func() { r.Latency, r.Lines, r.SourceLines = b.latency(), b.lines(), b.sourceLines() },
 	)
 	r.sort(opt.Sort)
-	r.unsought = b.findPatterns(r.Objects, opt.PatternRows)
+	r.Unsought = b.findPatterns(r.Objects, opt.PatternRows)
 	r.Run = run(&p.Run)
 	if r.Verdict = verdict(r); r.Quality.Enough {
 		r.Findings = findings(r)
