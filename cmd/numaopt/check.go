@@ -116,8 +116,7 @@ func checkFormatNames() string {
 	for _, f := range check.Formats {
 		names = append(names, f.Name)
 	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return oneOf(names)
 }
 
 // findCheckFormat is nil where there is no format of that name.

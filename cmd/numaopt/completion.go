@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"numaopt/internal/access"
+	"numaopt/internal/check"
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
 )
@@ -85,7 +86,10 @@ func completeFormats(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completi
 			list = append(list, f.name)
 		}
 	case "check":
-		list = append(list, "junit")
+		list = nil
+		for _, f := range check.Formats {
+			list = append(list, f.Name)
+		}
 	}
 	return list, cobra.ShellCompDirectiveNoFileComp
 }

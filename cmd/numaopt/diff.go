@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ type diffOptions struct {
 	fail          float64
 	json          bool
 	top           int
+	schema        bool
 }
 
 const noLimit = -1 // of diffOptions.fail
@@ -42,24 +44,31 @@ Where another match is about as good, a warning names it, and the table has "?".
 
 A change counts where it, or its 95 % interval where accesses are sampled, lies beyond
 what equal runs differ by: a point, or more where threads that did the same work missed
-the cache another number of times, as in problems that are about as large as it. Profiles of different numbers of
-nodes are refused, and so is page faults against DRAM accesses: their percentages do not
-compare. What else differs between the runs is a warning.
+the cache another number of times, as in problems that are about as large as it.
+Profiles of different numbers of nodes are refused, and so is page faults against DRAM
+accesses: their percentages do not compare. What else differs between the runs is a
+warning.
 
 Exit status: 0 compared; 1 --fail was given and the remote percentage of DRAM accesses
 rose significantly by more than POINTS; 2 bad usage or input; 3 --fail was given and a
 profile supports no verdict, or both are of one node.`,
 		Example: `  numaopt diff before.nprof after.nprof
   numaopt diff before.nprof after.nprof --fail 2
-  numaopt diff before.nprof after.nprof --json | jq .worsened`,
+  numaopt diff before.nprof after.nprof --json | jq .worsened
+  numaopt diff --schema > diff.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
+			switch {
+			case opt.schema && len(args) > 0:
+				return usagef("--schema takes no profile")
+			case !opt.schema && len(args) != 2:
 				return usagef("diff takes two profiles, got %d arguments", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opt.before, opt.after = args[0], args[1]
+			if len(args) == 2 {
+				opt.before, opt.after = args[0], args[1]
+			}
 			switch {
 			case !cmd.Flags().Changed("fail"):
 				opt.fail = noLimit
@@ -76,10 +85,15 @@ profile supports no verdict, or both are of one node.`,
 	f.Float64Var(&opt.fail, "fail", 0, "exit 1 where the remote percentage rose significantly by more than `POINTS`")
 	f.BoolVar(&opt.json, "json", false, "print JSON")
 	f.IntVar(&opt.top, "top", 10, "print `N` objects and loops; 0 is all")
+	f.BoolVar(&opt.schema, "schema", false, "print the JSON schema of --json and exit")
 	return cmd
 }
 
 func runDiff(_ context.Context, std *stdio, opt diffOptions) error {
+	if opt.schema {
+		_, err := io.WriteString(std.out, diff.Schema)
+		return err
+	}
 	before, err := profile.ReadFile(opt.before)
 	if err != nil {
 		return err

@@ -30,6 +30,8 @@ func TestDiffFlags(t *testing.T) {
 		{"a b c", diffOptions{}, "two profiles"},
 		{"a b --fail -1", diffOptions{}, "--fail -1"},
 		{"a b --fail NaN", diffOptions{}, "--fail NaN"},
+		{"--schema", diffOptions{fail: noLimit, top: 10, schema: true}, ""},
+		{"a b --schema", diffOptions{}, "--schema"},
 		{"a b --top -1", diffOptions{}, "--top"},
 	} {
 		var got diffOptions
@@ -81,6 +83,12 @@ func TestDiffStatus(t *testing.T) {
 	code, out, errs := numaopt("diff", good, bad, "--json")
 	if doc := map[string]any{}; code != 0 || errs != "" || json.Unmarshal([]byte(out), &doc) != nil || doc["numaopt_diff"] != 1.0 {
 		t.Errorf("JSON: exit status %d, stderr %q\n%s", code, errs, out)
+	}
+}
+
+func TestDiffSchema(t *testing.T) {
+	if code, out, errs := numaopt("diff", "--schema"); code != 0 || errs != "" || !json.Valid([]byte(out)) || !strings.Contains(out, "numaopt_diff") {
+		t.Errorf("exit status %d, stderr %q\n%s", code, errs, out)
 	}
 }
 

@@ -69,11 +69,14 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	if err := writableFile(opt.out); err != nil {
 		return err
 	}
+	progress := newProgress(std.err, "reading "+opt.in)
+	defer progress.end()
 	f, notes, err := openRecording(std, opt.in)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	f.Progress = func(begun, all int) { progress.show(int64(begun), int64(all)) }
 	machine, err := recordedOn(f, opt.topology)
 	if err != nil {
 		return err
@@ -87,6 +90,7 @@ func runImport(_ context.Context, std *stdio, opt importOptions) error {
 	if err != nil {
 		return err
 	}
+	progress.end()
 	p.Warnings = append(p.Warnings, notes...)
 	if err := profile.WriteFile(opt.out, p); err != nil {
 		return fmt.Errorf("the profile cannot be written: %w", err)

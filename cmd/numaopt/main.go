@@ -7,6 +7,9 @@
 //	numaopt plan    app.nprof -o app.plan.yaml      what should be where, and why
 //	numaopt apply   app.plan.yaml -- ./app ARGS     run with the plan in force
 //	numaopt check   app.nprof --max-remote 10       gate for CI
+//	numaopt diff    before.nprof after.nprof        what got worse, and why
+//	numaopt import  perf.data -o app.nprof          a profile of what perf recorded elsewhere
+//	numaopt stat    -- ./app ARGS                   local and remote traffic from counters
 //	numaopt lab     --topology 4x2 -- ./app ARGS    the same in a four-node virtual machine
 //
 // Results go to stdout; progress, warnings and errors to stderr. Exit status: 0

@@ -263,14 +263,21 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 	return err
 }
 
+// pagePatterns is how many patterns of use a page shows of a large profile: those of some
+// ten objects, which take two seconds.
+const pagePatterns = 30
+
 // make makes the report.
 func (r *reportInput) make() (err error) {
 	r.table = &symbol.Table{}
 	if r.build.Shapes, err = shape.Find(r.profile, r.table, r.opt.shapes); err != nil {
 		return err
 	}
-	if r.opt.format == "text" {
+	switch {
+	case r.opt.format == "text":
 		r.build.PatternRows = r.opt.top
+	case r.opt.format == "html" && len(r.profile.Rows) > quickRows:
+		r.build.PatternRows = pagePatterns
 	}
 	r.build.Merged = advice.Merged(r.profile, readSource, codeLines(r.profile, r.table))
 	r.report, err = report.Build(r.profile, r.build)

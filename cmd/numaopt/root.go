@@ -155,6 +155,7 @@ Start with:
   numaopt profile -o app.nprof -- ./app ARGS    run a program and see who uses its pages
 Then:
   numaopt report app.nprof                      remote accesses, by object and loop
+  numaopt report app.nprof --format html -o app.html  the same to look at, in a browser
   numaopt plan app.nprof -o app.plan.yaml       where the pages should be, and why
   numaopt apply app.plan.yaml -- ./app ARGS     run the program with that plan
   numaopt lab --plan app.plan.yaml -- ./app ARGS  before and after, counted in a 4-node VM

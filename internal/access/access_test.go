@@ -323,9 +323,11 @@ func TestLives(t *testing.T) {
 		t.Error(d)
 	}
 	u := PageUse(p, nil)
-	u.Merge(Lives(p))
-	if d := cmp.Diff([]uint64{0, 0, 14, 5, 0, 9, 3, 0, 2, 0}, u.DRAM); d != "" {
+	if d := cmp.Diff([]uint64{0, 0, 14, 5, 0, 9, 3, 0, 2, 0}, u.Merged(Lives(p)).DRAM); d != "" {
 		t.Error(d)
+	}
+	if d := cmp.Diff(PageUse(p, nil), u); d != "" {
+		t.Errorf("Merged changed what it was given: %s", d)
 	}
 	if got := CoveragePct(p); got != 100 {
 		t.Errorf("coverage %v", got)

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"slices"
+
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
 )
@@ -29,8 +31,17 @@ func PageUse(p *profile.Profile, keep func(*profile.Row) bool) Use {
 // Page is the accesses to page by each node; it shares u's memory.
 func (u Use) Page(page int) []uint64 { return u.DRAM[page*u.Nodes : (page+1)*u.Nodes] }
 
-// Merge adds the use of pages that are part of another to that one, see Lives.
-func (u Use) Merge(life []int) {
+// Merged is u with the use of pages that are part of another added to that one, see
+// Lives; u itself where there are none.
+func (u Use) Merged(life []int) Use {
+	whole := true
+	for i, of := range life {
+		whole = whole && i == of
+	}
+	if whole {
+		return u
+	}
+	u.DRAM = slices.Clone(u.DRAM)
 	for i, of := range life {
 		if i == of {
 			continue
@@ -40,6 +51,7 @@ func (u Use) Merge(life []int) {
 			u.DRAM[i*u.Nodes+n] = 0
 		}
 	}
+	return u
 }
 
 // Best is the node with most accesses to page, how many they are, and the

@@ -86,14 +86,13 @@ type Page struct {
 }
 
 // Pages classifies the pages of p; the result has the same length and order.
-func Pages(p *profile.Profile, opt Options) []Page {
+func Pages(p *profile.Profile, opt Options) []Page { return PagesOf(p, NewUses(p), opt) }
+
+// PagesOf is Pages where the uses of p are at hand.
+func PagesOf(p *profile.Profile, uses *Uses, opt Options) []Page {
 	life := access.Lives(p)
 	t := touches(p, life)
-	use := access.PageUse(p, nil)
-	use.Merge(life)
-	serial := access.SerialCode(p)
-	parallel := access.PageUse(p, func(r *profile.Row) bool { return !serial(r) })
-	parallel.Merge(life)
+	use, parallel := uses.All.Merged(life), uses.Parallel.Merged(life)
 	pages := make([]Page, len(p.Pages))
 	for i := range pages {
 		if life[i] != i {

@@ -361,7 +361,27 @@ func (d *differ) loops() []Entry {
 			return access.RegionName(s.p, at), string(s.p.Regions[at].Kind), s.loops[at].DRAM
 		})
 	}
+	d.regrouped(list)
 	return ordered(list)
+}
+
+// regrouped takes the word from loops that have no certain match, where all of their
+// function together did not change: compilers merge and split loops.
+func (d *differ) regrouped(list []Entry) {
+	before, after := d.before.byFunction(), d.after.byFunction()
+	for i := range list {
+		e := &list[i]
+		if !e.New && !e.Gone && !e.Doubtful {
+			continue
+		}
+		s, at := d.after, e.after
+		if e.Gone {
+			s, at = d.before, e.before
+		}
+		if f := s.p.Regions[at].Function; f != "" && d.share(before[f], after[f]).Word == Same {
+			e.Contribution.Word = Same
+		}
+	}
 }
 
 // entries are the pairs and what has none.

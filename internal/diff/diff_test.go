@@ -2,9 +2,9 @@ package diff
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"numaopt/internal/access"
 	"numaopt/internal/golden"
@@ -287,6 +288,27 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
+// TestRegrouped: a loop that the compiler split in two made nothing worse; one that was
+// added to the function did.
+func TestRegrouped(t *testing.T) {
+	split := func(more string) *profile.Profile {
+		p := grid("0 0", "w global: 0 0 0/0 "+more)
+		p.Regions[profiletest.Back].Function = "work"
+		p.Regions[profiletest.Back].Line = 25
+		p.Regions[profiletest.Back].Code.Inlined[0].Function = "work"
+		return p
+	}
+	one := grid("0 0", "w global: 0 0 4000")
+	one.Regions = one.Regions[:2]
+	for more, want := range map[string]Word{"4000": Same, "9000": Worse} {
+		r := run(t, one, split(more))
+		i := slices.IndexFunc(r.Loops, func(e Entry) bool { return e.New })
+		if i < 0 || r.Loops[i].Contribution.Word != want {
+			t.Errorf("%s accesses by a new loop: %+v", more, r.Loops)
+		}
+	}
+}
+
 // TestNames: what survives a rebuild is of one family, and nothing else is.
 func TestNames(t *testing.T) {
 	family := func(symbol, file string) string {
@@ -313,8 +335,54 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// timed is a profile with latencies: remote loads take that long.
+func timed(cycles uint64) *profile.Profile {
+	p := grid("0 0")
+	p.Run.Source, p.Run.Period = "pmu", 10
+	for _, l := range []profile.Latency{
+		{Served: profile.ServedLocalDRAM, Cycles: 200 * 900}, {Served: profile.ServedRemoteDRAM, From: 1, Cycles: cycles * 900},
+	} {
+		l.Region, l.Samples, l.Accesses, l.Bucket = profiletest.Work, 90, 900, profile.LatencyBucket(l.Cycles/900)
+		p.Latencies = append(p.Latencies, l)
+	}
+	return p
+}
+
+// TestLatency: what remote loads cost is part of the figures.
+func TestLatency(t *testing.T) {
+	r := run(t, timed(300), timed(400))
+	if m := r.LoadLatency; m == nil || m.Before != 250 || m.After != 300 {
+		t.Errorf("mean latency %+v", m)
+	}
+	if c := r.LatencyCost; c == nil || c.Before != 20 || math.Abs(float64(c.After)-100.0/3) > 0.01 {
+		t.Errorf("cost %+v", c)
+	}
+	if c := r.Objects[0].Cost; c == nil || c.Before != 20 {
+		t.Errorf("cost of %s: %+v", r.Objects[0].Name, c)
+	}
+}
+
+// strictSchema is Schema without leave for fields that it does not describe.
+func strictSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.ReplaceAll(Schema, `"type": "object",`, `"type": "object", "additionalProperties": false,`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("diff.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("diff.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestBadInput: odd profiles are compared, in text and JSON that are whole.
 func TestBadInput(t *testing.T) {
+	schema := strictSchema(t)
 	many := func() *profile.Profile {
 		lines := make([]string, 0, 10_000)
 		for i := range 10_000 {
@@ -339,7 +407,7 @@ func TestBadInput(t *testing.T) {
 		{"512 threads", profiletest.Draw(2, 256, "u heap: 0"+strings.Repeat(" 30", 512)), profiletest.Draw(2, 256, "u heap: 1"+strings.Repeat(" 30", 512))},
 		{"10,000 objects", many(), many()},
 		{"10,000 objects and one", many(), shifted(grid("0 1"), 1)},
-		{"names", grid("0 1"), long}, {"bytes", broken, grid("0 0")},
+		{"names", grid("0 1"), long}, {"bytes", broken, grid("0 0")}, {"latencies", timed(300), timed(400)},
 	} {
 		start := time.Now()
 		r := run(t, c.before, c.after)
@@ -350,8 +418,12 @@ func TestBadInput(t *testing.T) {
 		if err := errors.Join(r.WriteText(&text, 10), r.WriteJSON(&js)); err != nil {
 			t.Fatal(err)
 		}
-		if !json.Valid(js.Bytes()) {
-			t.Errorf("%s: not JSON", c.name)
+		doc, err := jsonschema.UnmarshalJSON(&js)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(doc); err != nil {
+			t.Errorf("%s: %v", c.name, err)
 		}
 		for _, line := range strings.Split(text.String(), "\n") {
 			if n := utf8.RuneCountInString(line); n > lineWidth && !strings.Contains(line, "script") && !strings.Contains(line, "namespace") {

@@ -160,6 +160,17 @@ func (s *side) loaded() {
 	s.costs = latency.Costs(s.p, len(s.groups), func(l *profile.Latency) int { return s.groupOf[l.Object] })
 }
 
+// byFunction is the DRAM accesses of all regions of each function.
+func (s *side) byFunction() map[string]access.Flow {
+	sums := map[string]access.Flow{}
+	for i, t := range s.loops {
+		f := sums[s.p.Regions[i].Function]
+		f.Merge(t.DRAM)
+		sums[s.p.Regions[i].Function] = f
+	}
+	return sums
+}
+
 // points is what n remote accesses are of all DRAM accesses with a known home.
 func (s *side) points(f access.Flow) float64 { return access.Pct(f.Remote, s.total.DRAM.Known()) }
 

@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -14,14 +13,6 @@ import (
 
 	"numaopt/internal/units"
 )
-
-// WriteJSON writes r as one JSON document.
-func (r *Result) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
-}
 
 // verdict is one sentence.
 func (d *differ) verdict(r *Result) string {

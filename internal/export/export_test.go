@@ -194,7 +194,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// readers is a Python that has duckdb and pandas, from scripts/setup.
+// readers is a Python that has duckdb and pandas, from scripts/setup test.
 func readers(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -203,7 +203,7 @@ func readers(t *testing.T) string {
 	}
 	dir := filepath.Join(cache, "numaopt", "readers")
 	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
-		t.Skip("no duckdb and pandas: scripts/setup fetches them")
+		t.Skip("no duckdb and pandas: scripts/setup test fetches them")
 	}
 	return filepath.Join(dir, "bin", "python3")
 }

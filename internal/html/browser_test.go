@@ -69,7 +69,7 @@ func open(t testing.TB, page []byte, before ...action) *tab {
 	}
 	parent, err := browser()
 	if err != nil {
-		t.Fatalf("chromium (scripts/setup installs it): %v", err)
+		t.Fatalf("chromium (scripts/setup test installs it): %v", err)
 	}
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)

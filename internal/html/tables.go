@@ -170,6 +170,9 @@ func wants(r *report.Report) *table {
 		{"sure %", "that this is neither chance nor another pattern", true},
 		{"conflict", "loops want placements that exclude each other", false},
 	}}
+	if r.Unsought > 0 {
+		t.Caption += fmt.Sprintf(" (%d objects that are used less were not looked at: report --format json has all)", r.Unsought)
+	}
 	type want struct {
 		o *report.Object
 		w *report.Pattern

@@ -75,6 +75,9 @@ type File struct {
 	Unknown map[uint32]uint64
 	// Damaged counts samples whose length is not what their fields need.
 	Damaged uint64
+	// Progress is told before each piece of the file how many of all Samples has begun
+	// with, by one caller at a time; nil is none.
+	Progress func(begun, all int)
 
 	order    order
 	streams  []stream

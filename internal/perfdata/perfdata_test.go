@@ -262,3 +262,24 @@ func TestHeadsWithinSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestProgress: each piece of a file is told once, in order.
+func TestProgress(t *testing.T) {
+	l := layouts[0]
+	w := &pt.Writer{Events: l.events}
+	fill(w, l.v, 5000)
+	f, err := perfdata.Parse("test", forms[0].make(t, w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, pieces := 0, 0
+	f.Progress = func(begun, all int) {
+		if begun != told || pieces > 0 && all != pieces {
+			t.Errorf("%d of %d, after %d of %d", begun, all, told, pieces)
+		}
+		told, pieces = told+1, all
+	}
+	if got := len(read(t, f, 2)); got != 5000 || told != pieces || told == 0 {
+		t.Errorf("%d samples, %d of %d pieces told", got, told, pieces)
+	}
+}

@@ -340,6 +340,9 @@ func (f *File) Samples(workers int, visitor func(worker int) func(*Sample) error
 		if taken == len(jobs) || first != nil {
 			return job{}, false
 		}
+		if f.Progress != nil {
+			f.Progress(taken, len(jobs))
+		}
 		taken++
 		return jobs[taken-1], true
 	}

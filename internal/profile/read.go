@@ -176,16 +176,25 @@ func readColumns(section []byte, p *Profile, version uint32) error {
 // for the entries: there are as many as it has values.
 func readTable[T any](c *columnReader, part string, signed []func(*T, int64), counts []func(*T, uint64)) []T {
 	c.part = part
-	var first []int64
-	c.signed(c.count(), func(_ int, v int64) { first = append(first, v) })
-	if c.err != nil || len(first) == 0 {
+	const chunk = 1 << 16
+	var first [][]int64 // chunks: one that grows is copied again and again
+	total := 0
+	c.signed(c.count(), func(i int, v int64) {
+		if total = i + 1; i%chunk == 0 {
+			first = append(first, make([]int64, 0, chunk))
+		}
+		first[i/chunk] = append(first[i/chunk], v)
+	})
+	if c.err != nil || total == 0 {
 		return nil
 	}
-	list := make([]T, len(first))
-	for i, v := range first {
-		signed[0](&list[i], v)
+	list := make([]T, total)
+	for k, values := range first {
+		for i, v := range values {
+			signed[0](&list[k*chunk+i], v)
+		}
 	}
-	n := uint64(len(list))
+	n := uint64(total)
 	for _, set := range signed[1:] {
 		c.signed(n, func(i int, v int64) { set(&list[i], v) })
 	}

@@ -49,9 +49,10 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 	b := &builder{p: q, all: p, merged: opt.Merged}
 	b.groups, b.groupOf = access.Groups(q)
 	together(
-		func() { b.pages, b.total = classify.Pages(q, classify.DefaultOptions()), access.Total(q) },
-		func() { b.uses = classify.NewUses(q); b.dealt() },
+		func() { b.uses = classify.NewUses(q) },
+		func() { b.total = access.Total(q); b.dealt() },
 	)
+	b.pages = classify.PagesOf(q, b.uses, classify.DefaultOptions())
 	r := &Report{Version: Version, Only: append([]string{}, opt.Only...), OnlyObjects: opt.Objects, OnlyThreads: opt.Threads, Findings: []string{}, Warnings: []string{}}
 	if err := checkSort(opt.Sort); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func Build(p *profile.Profile, opt Options) (*Report, error) {
 		func() { r.Latency, r.Lines, r.SourceLines = b.latency(), b.lines(), b.sourceLines() },
 	)
 	r.sort(opt.Sort)
-	r.unsought = b.findPatterns(r.Objects, opt.PatternRows)
+	r.Unsought = b.findPatterns(r.Objects, opt.PatternRows)
 	r.Run = run(&p.Run)
 	if r.Verdict = verdict(r); r.Quality.Enough {
 		r.Findings = findings(r)

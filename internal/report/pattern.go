@@ -142,8 +142,8 @@ func (t *textWriter) patterns(r *Report) {
 	}
 	t.title("What the loops want of the objects")
 	t.render(tab, more)
-	if r.unsought > 0 {
-		t.printf("  and those of %s: --top 0 prints all\n", numbered(r.unsought, "more object"))
+	if r.Unsought > 0 {
+		t.printf("  and those of %s: --top 0 prints all\n", numbered(r.Unsought, "more object"))
 	}
 	t.wrapped("  ", "block: a node's part; "+r.unit()+": the loop's share of the object's; fits: its accesses from nodes that the pattern gives the page to, or a part of it; sure: that this is neither chance nor another pattern, ? where that is likelier than 5 %, as with few pages.")
 	for _, s := range append(merged, notes...) {

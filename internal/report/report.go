@@ -93,8 +93,10 @@ type Report struct {
 	Quality     Quality      `json:"quality"`
 	Run         Run          `json:"run"`
 
+	// Unsought is how many objects, the last ones, Patterns were not looked for, see
+	// Options.PatternRows.
+	Unsought int    `json:"-"`
 	sorted   string // see byText
-	unsought int    // objects, the last ones, of which Patterns were not looked for
 }
 
 // Flow is accesses by where they were served; the three shares add up to 100.
