@@ -219,6 +219,9 @@ C remote DRAM accesses (%) 2.0 at 3 {"remote":50}`
 
 // TestTraceOfMany: 512 threads that change loops in every part stay a small file.
 func TestTraceOfMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a million intervals")
+	}
 	p := profiletest.Draw(8, 64)
 	p.Run.IntervalWidth = 1000
 	p.Regions[profiletest.Work].Name = strings.Repeat("wörk<b>\"", 125)

@@ -5,13 +5,14 @@
  * run and region. Both point into the arena.
  *
  * A thread's time is the accesses that it made, but nobody is before those who let it
- * go on: who is woken at a futex is put at the time of the waker at least, who wakes all
- * that wait there, as the last to come to a barrier does, at that of the latest to come,
- * a team at that of its master when the region began, and the master at that of the last who left a
- * region when the next begins. A thread that never waited in one of these ways is put
- * beside the others when it has stayed behind, for it may wait in ways that nobody sees;
- * of others it is known that they just had no CPU. What a spinning thread makes beyond the pace of the others
- * is no time (pace.c takes it back).
+ * go on: who is woken at a futex is put at the time of the waker at least; who wakes all
+ * that wait there, as the last to come to a barrier does, at that of the latest to come;
+ * a team at that of its master when the region began; and a master that does not wait at
+ * futexes at that of the last who left a region when the next begins. A thread that never
+ * waited in one of these ways is put beside the others when it has stayed behind, for it
+ * may wait in ways that nobody sees; of others it is known that they just had no CPU.
+ * What a spinning thread makes beyond the pace of the others is no time (pace.c takes it
+ * back).
  *
  * The run is divided into NMO_PARTS equal parts at most: when time goes beyond the last,
  * parts get twice as long. Entries keep the length that was in force when they were made;
@@ -55,9 +56,13 @@ static uint64_t latest;     /* time of any thread, about */
 static uint64_t left;       /* time of the last thread that left a region, or ended */
 static uint64_t begun[256]; /* time of the master's beginning, by region */
 
-/* By futex: when the last thread woke others there, and the latest began to wait. */
+/* By futex: when the last thread woke others there, and the latest began to wait, by the
+ * value that they wait for to change: of the last two values, since at a barrier the next
+ * turn may begin before the threads of the one before are woken. */
 static struct futex {
-    uint64_t woke, waited;
+    uint32_t lock;
+    uint32_t value[2];
+    uint64_t waited[2], woke;
 } futexes[4096];
 
 static struct cell *probe(const struct cells *t, uint64_t a, uint64_t b)
@@ -252,26 +257,36 @@ static void reach(uint64_t *most, uint64_t time)
 
 static struct futex *futex_at(uint64_t addr) { return &futexes[(addr * 0x9E3779B97F4A7C15ull) >> 52]; }
 
-/* v is about to wake who waits at a futex, all of them or some. */
-void nmo_dram_wakes(struct vcpu *v, uint64_t addr, bool all)
+/* v is about to wake who waits at a futex, all of them or some; value is the futex's. */
+void nmo_dram_wakes(struct vcpu *v, uint64_t addr, uint32_t value, bool all)
 {
     struct futex *f = futex_at(addr);
     nmo_dram_tell(v);
     if (!counted(v))
         return;
-    if (all)
-        forward(v, __atomic_load_n(&f->waited, __ATOMIC_RELAXED));
+    nmo_lock(&f->lock);
+    for (int i = 0; i < 2 && all; i++)
+        if (f->value[i] != value)
+            forward(v, f->waited[i]);
     __atomic_store_n(&f->woke, time_of(v, v->dram), __ATOMIC_RELAXED);
+    nmo_unlock(&f->lock);
 }
 
-/* v is about to wait at a futex. */
-void nmo_dram_waits(struct vcpu *v, uint64_t addr)
+/* v is about to wait at a futex until it has another value. */
+void nmo_dram_waits(struct vcpu *v, uint64_t addr, uint32_t value)
 {
+    struct futex *f = futex_at(addr);
     nmo_dram_tell(v);
     if (!counted(v))
         return;
     v->dram->waits = true;
-    reach(&futex_at(addr)->waited, time_of(v, v->dram));
+    nmo_lock(&f->lock);
+    if (f->value[0] != value) {
+        f->value[1] = f->value[0], f->waited[1] = f->waited[0];
+        f->value[0] = value, f->waited[0] = 0;
+    }
+    reach(&f->waited[0], time_of(v, v->dram));
+    nmo_unlock(&f->lock);
 }
 
 /* v was woken at a futex; by the kernel, where nobody did, because a thread ended. */
@@ -311,7 +326,10 @@ void nmo_dram_begins(struct vcpu *v, uint64_t fn, bool master)
     nmo_dram_tell(v);
     if (!counted(v))
         return;
-    forward(v, __atomic_load_n(master ? &left : begin, __ATOMIC_RELAXED));
+    if (!master)
+        forward(v, __atomic_load_n(begin, __ATOMIC_RELAXED));
+    else if (!v->dram->waits) /* others may be through with this region by now */
+        forward(v, __atomic_load_n(&left, __ATOMIC_RELAXED));
     if (master)
         __atomic_store_n(begin, time_of(v, v->dram), __ATOMIC_RELAXED);
 }

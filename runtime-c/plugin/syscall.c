@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "emulate.h"
 
@@ -43,6 +44,17 @@ static void enter_policy(int64_t num)
                        num == SYS_move_pages ? "move_pages" : "migrate_pages");
 }
 
+/* The kernel checks addresses; nobody else does before it. */
+static void enter_futex(struct vcpu *v, const uint64_t a[6])
+{
+    uint32_t value;
+    struct iovec to = {&value, sizeof value}, from = {(void *)a[0], sizeof value};
+    if (!nmo_pace_wakes(a[1]))
+        nmo_dram_waits(v, a[0], (uint32_t)a[2]);
+    else if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof value)
+        nmo_dram_wakes(v, a[0], value, a[2] == INT_MAX);
+}
+
 void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t a[6])
 {
     if (vcpu >= NMO_MAX_VCPUS)
@@ -58,10 +70,7 @@ void nmo_syscall_enter(unsigned vcpu, int64_t num, const uint64_t a[6])
     nmo_pace_leave(v);
     switch (num) {
     case SYS_futex:
-        if (nmo_pace_wakes(a[1]))
-            nmo_dram_wakes(v, a[0], a[2] == INT_MAX);
-        else
-            nmo_dram_waits(v, a[0]);
+        enter_futex(v, a);
         break;
     case SYS_execve:
         nmo_exec_follow(v->policy, AT_FDCWD, (const char *)a[0], (char *const *)a[1], (char *const *)a[2], 0);
