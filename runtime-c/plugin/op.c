@@ -99,7 +99,8 @@ void nmo_op_do(struct vcpu *v, uint64_t op, uint64_t a, uint64_t b, uint64_t c, 
             nmo_arena_note(NMO_NOTE_PINNED, "%s", (const char *)a);
         break;
     case NMO_HOMES:
-    case NMO_FORKED: /* in logs only */
+    case NMO_FORKED:
+    case NMO_LOG_TID: /* in logs only */
         break;
     }
 }

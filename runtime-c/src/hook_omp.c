@@ -150,7 +150,7 @@ static void gomp_loop(void (*fn)(void *), void *data, unsigned threads, unsigned
 #define GOMP_DEALT(kind, schedule, dynamic, chunk, params, args)                                           \
     GOMP(void, GOMP_parallel_loop_##kind, dynamic, , NOTHING, params, args,                                \
          struct nmo_affine_whole whole = {NMO_CALLED_FROM, start, end, incr, chunk, schedule, "GOMP_loop_" #kind "_start"}; \
-         if (nmo_affine_possible(whole.site) || (nmo_track && (schedule & 15) == NMO_AFFINE_RUNTIME)) {    \
+         if (nmo_affine_possible(whole.site) || (nmo_track && ((schedule) & 15) == NMO_AFFINE_RUNTIME)) {  \
              gomp_loop(fn, data, threads, flags, &whole);                                                  \
              return;                                                                                       \
          })
