@@ -190,7 +190,7 @@ func runCheck(_ context.Context, std *stdio, opt checkOptions) error {
 			return err
 		}
 	}
-	r, runs, err := judgeProfiles(opt, limits)
+	r, runs, err := judgeProfiles(std, opt, limits)
 	switch {
 	case check.NoVerdict(err):
 		if err := writeCheck(std, opt, check.NoResult(opt.metric, opt.only, err)); err != nil {
@@ -215,14 +215,17 @@ func runCheck(_ context.Context, std *stdio, opt checkOptions) error {
 }
 
 // judgeProfiles reads one profile after the other, so that only one is in memory.
-func judgeProfiles(opt checkOptions, limits check.Limits) (*check.Result, []*check.Measurement, error) {
+func judgeProfiles(std *stdio, opt checkOptions, limits check.Limits) (*check.Result, []*check.Measurement, error) {
 	scope := check.Scope{Only: opt.only, Metric: opt.metric}
 	for name := range opt.named {
 		scope.Named = append(scope.Named, name)
 	}
 	slices.Sort(scope.Named)
 	var runs []*check.Measurement
+	progress := newProgress(std.err, "reading")
+	defer progress.end()
 	for _, path := range opt.profiles {
+		progress.describe("reading " + path)
 		p, err := profile.ReadFile(path)
 		if err != nil {
 			return nil, nil, err

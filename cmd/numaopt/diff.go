@@ -94,10 +94,13 @@ func runDiff(_ context.Context, std *stdio, opt diffOptions) error {
 		_, err := io.WriteString(std.out, diff.Schema)
 		return err
 	}
+	progress := newProgress(std.err, "reading "+opt.before)
+	defer progress.end()
 	before, err := profile.ReadFile(opt.before)
 	if err != nil {
 		return err
 	}
+	progress.describe("reading " + opt.after)
 	after, err := profile.ReadFile(opt.after)
 	if err != nil {
 		return err
@@ -108,6 +111,7 @@ func runDiff(_ context.Context, std *stdio, opt diffOptions) error {
 	if err != nil {
 		return fmt.Errorf("diff %s %s: %w", opt.before, opt.after, err)
 	}
+	progress.end()
 	if err := writeDiff(std, opt, r); err != nil {
 		return err
 	}

@@ -248,12 +248,12 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 			return fmt.Errorf("report %s: %w", opt.profile, err)
 		}
 	}
+	progress.end()
 	if opt.plots != "" {
 		if err := writePlots(std, in); err != nil {
 			return fmt.Errorf("report %s: %w", opt.profile, err)
 		}
 	}
-	progress.end()
 	if err := writeReport(std, in); err != nil {
 		return err
 	}
@@ -289,6 +289,8 @@ func writeReport(std *stdio, r *reportInput) error {
 	write := func(w io.Writer) error { return format.write(w, r) }
 	switch out := toFile(r.opt.output); {
 	case out != "":
+		progress := newProgress(std.err, "writing "+out)
+		defer progress.end()
 		if err := safefile.Write(out, write); err != nil {
 			return fmt.Errorf("write report %s: %w", out, err)
 		}
