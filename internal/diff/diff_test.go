@@ -117,6 +117,26 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// TestUnknownTouch: nobody saw first touches, before, after or at all.
+func TestUnknownTouch(t *testing.T) {
+	unseen := func(p *profile.Profile) *profile.Profile {
+		p.Places = nil
+		for i := range p.Pages {
+			x := &p.Pages[i]
+			x.Thread, x.Region, x.Place, x.Serial = -1, -1, -1, false
+		}
+		return p
+	}
+	want := []string{"its pages are on node 0; before on both nodes alike", "+40.9 points in work.c:20 (work)"}
+	for i, r := range []*Result{
+		run(t, unseen(grid("0 1")), unseen(grid("0 0"))), run(t, grid("0 1"), unseen(grid("0 0"))), run(t, unseen(grid("0 1")), grid("0 0")),
+	} {
+		if len(r.Worsened) != 1 || !slices.Equal(r.Worsened[0].Why, want) {
+			t.Errorf("%d: %+v, want %q", i, r.Worsened, want)
+		}
+	}
+}
+
 // TestContributions: what the objects and loops changed by is what the whole did.
 func TestContributions(t *testing.T) {
 	r := run(t, grid("0 1"), grid("0 0", "w heap: 1 77 3/9 0", "x global: ? 8"))
