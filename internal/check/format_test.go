@@ -107,6 +107,21 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
+// TestOldCommands: the runner takes ##[command] anywhere in a line for a command.
+func TestOldCommands(t *testing.T) {
+	p := twoObjects(4000, 100)
+	p.Objects[0].Name, p.Objects[0].Symbol = "u##[error]", "u##[error]"
+	p.Warnings = []string{"###[add-mask]"}
+	r, err := judge1(p, nil, Limits{Metric: DRAM, MaxRemote: pct(50), Named: map[string]float64{"u##[error]": 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(write(t, "github", r))
+	if strings.Contains(got, "##[") || !strings.Contains(got, "u## [error]") || !strings.Contains(got, "### [add-mask]") {
+		t.Error(got)
+	}
+}
+
 // Where no line is known, the error has none.
 func TestNoPlace(t *testing.T) {
 	p := remote(5000)

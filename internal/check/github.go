@@ -22,7 +22,7 @@ func writeGitHub(w io.Writer, r *Result) error {
 	if r.NoVerdict != "" {
 		command(&b, "warning", nil, r.Verdict)
 	} else {
-		fmt.Fprintln(&b, r.Verdict)
+		fmt.Fprintln(&b, oldCommand.Replace(r.Verdict))
 	}
 	for _, text := range r.Warnings {
 		command(&b, "warning", nil, text)
@@ -33,6 +33,10 @@ func writeGitHub(w io.Writer, r *Result) error {
 	_, err := b.WriteTo(w)
 	return err
 }
+
+// oldCommand breaks the prefix of the runner's older commands, ##[error], which it finds
+// anywhere in a line and which has no escape.
+var oldCommand = strings.NewReplacer("##[", "## [")
 
 // annotation is a text at a line; at is nil where no line is known.
 type annotation struct {
@@ -79,7 +83,7 @@ func command(b *bytes.Buffer, level string, at *Place, text string) {
 	if at != nil {
 		where = fmt.Sprintf(" file=%s,line=%d,title=numaopt", property.Replace(at.File), at.Line)
 	}
-	fmt.Fprintf(b, "::%s%s::%s\n", level, where, message.Replace(text))
+	fmt.Fprintf(b, "::%s%s::%s\n", level, where, message.Replace(oldCommand.Replace(text)))
 }
 
 // writeMarkdown writes a summary of the job: the verdict, a table of what was held
