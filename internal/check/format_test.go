@@ -168,6 +168,29 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
+// TestSharedLine: each object that failed is told of, in one error a line.
+func TestSharedLine(t *testing.T) {
+	p := twoObjects(4000, 2500)
+	for i := range p.Pages {
+		p.Pages[i].Place = 0
+	}
+	r, err := judge1(p, nil, Limits{Metric: DRAM, MaxRemote: pct(10), Named: map[string]float64{"u": 10, "v": 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := r.annotations()
+	if len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	u, v, two := strings.Cut(list[0].text, "\n")
+	if !two || !strings.HasPrefix(u, "object u in a.c:") || !strings.HasPrefix(v, "object v:") || strings.Contains(v, "\n") {
+		t.Errorf("%q", list[0].text)
+	}
+	if got := string(write(t, "github", r)); !strings.Contains(got, "here%0Aobject v:") {
+		t.Error(got)
+	}
+}
+
 func TestNoResult(t *testing.T) {
 	r := NoResult(DRAM, []string{"work"}, fmt.Errorf("no verdict: %w", access.ErrTooFew))
 	for format, want := range map[string]string{

@@ -44,8 +44,9 @@ type annotation struct {
 	text string
 }
 
-// annotations are one for each line behind what failed, parts before the program. Where
-// a part is above the baseline, the program is by that, too.
+// annotations are one for each line behind what failed, parts before the program; objects
+// first touched at one line share it. Where a part is above the baseline, the program is
+// by that, too.
 func (r *Result) annotations() []annotation {
 	failed := r.failed()
 	if len(failed) > 1 && failed[0] == &r.Figure {
@@ -58,18 +59,25 @@ func (r *Result) annotations() []annotation {
 		file string
 		n    int
 	}
-	seen := make(map[line]bool)
+	at := make(map[line]int) // in list
 	var list []annotation
 	for _, f := range failed {
 		head := f.claim(r.Metric) + ", " + strings.Join(f.Failures, " and ")
 		if len(f.Places) == 0 {
 			list = append(list, annotation{text: head})
 		}
+		told := make(map[line]bool) // of f
 		for i := range f.Places {
-			if x := &f.Places[i]; !seen[line{x.File, x.Line}] {
-				seen[line{x.File, x.Line}] = true
-				list = append(list, annotation{x, fmt.Sprintf("%s; %.0f %% of these are to %s, %s here", head, x.RemotePct, x.Object, x.what())})
+			x := &f.Places[i]
+			here := line{x.File, x.Line}
+			text := fmt.Sprintf("%s; %.0f %% of these are to %s, %s here", head, x.RemotePct, x.Object, x.what())
+			if n, ok := at[here]; !ok {
+				at[here] = len(list)
+				list = append(list, annotation{x, text})
+			} else if f.Kind == Object && !told[here] {
+				list[n].text += "\n" + text
 			}
+			told[here] = true
 		}
 	}
 	return list[:min(mostAnnotations, len(list))]
