@@ -122,6 +122,30 @@ func TestOldCommands(t *testing.T) {
 	}
 }
 
+// TestSARIFLinks: brackets in messages are no links.
+func TestSARIFLinks(t *testing.T) {
+	const name = `[u](https://example.org)\`
+	p := twoObjects(4000, 100)
+	p.Objects[0].Name, p.Objects[0].Symbol = name, name
+	p.Warnings = []string{name}
+	r, err := judge1(p, nil, Limits{Metric: DRAM, MaxRemote: pct(50), Named: map[string]float64{name: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := sarif.FromBytes(write(t, "sarif", r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := log.Runs[0]
+	for what, m := range map[string]*sarif.Message{
+		"result": run.Results[0].Message, "location": run.Results[0].Locations[0].Message, "warning": run.Invocations[0].ToolExecutionNotifications[0].Message,
+	} {
+		if !strings.Contains(*m.Text, `\[u\](https://example.org)\\`) {
+			t.Errorf("%s: %s", what, *m.Text)
+		}
+	}
+}
+
 // Where no line is known, the error has none.
 func TestNoPlace(t *testing.T) {
 	p := remote(5000)
