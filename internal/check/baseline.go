@@ -191,6 +191,10 @@ func parseBaseline(text []byte) (*Baseline, error) {
 		}
 		return nil, fmt.Errorf("%w; --write-baseline makes a new one", err)
 	}
+	if rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n"); len(rest) > 0 { // a bad merge
+		line := 1 + bytes.Count(text[:len(text)-len(rest)], []byte("\n"))
+		return nil, fmt.Errorf("line %d: text behind the end of the baseline; --write-baseline makes a new one", line)
+	}
 	b := &file.Baseline
 	switch b.Version {
 	case 0:

@@ -44,6 +44,7 @@ import (
 	"strings"
 
 	"numaopt/internal/access"
+	"numaopt/internal/ident"
 	"numaopt/internal/stat"
 	"numaopt/internal/topo"
 )
@@ -173,7 +174,7 @@ func Judge(runs []*Measurement, lim Limits, opt Options) (*Result, error) {
 	for _, m := range runs {
 		j.r.Profiles = append(j.r.Profiles, m.Name)
 		for _, w := range m.Warnings {
-			if w = oneLine(w); !slices.Contains(j.r.Warnings, w) {
+			if w = ident.Printable(w); !slices.Contains(j.r.Warnings, w) {
 				j.r.Warnings = append(j.r.Warnings, w)
 			}
 		}
@@ -226,7 +227,7 @@ type judge struct {
 }
 
 func (j *judge) warn(format string, args ...any) {
-	j.r.Warnings = append(j.r.Warnings, oneLine(fmt.Sprintf(format, args...)))
+	j.r.Warnings = append(j.r.Warnings, ident.Printable(fmt.Sprintf(format, args...)))
 }
 
 // figure sums up a part over the runs that have enough accesses of it.
@@ -240,7 +241,7 @@ func (j *judge) figure(of func(*Measurement) *part) *Figure {
 		if x == nil {
 			continue
 		}
-		f.Kind, f.Name, f.Stable = x.kind, oneLine(x.name), x.stable
+		f.Kind, f.Name, f.Stable = x.kind, ident.Printable(x.name), x.stable
 		flow := x.flow(j.lim.Metric)
 		if flow.Known() > most.Known() {
 			most = flow
@@ -525,7 +526,7 @@ func (j *judge) conclude() error {
 	slices.SortStableFunc(r.Parts, func(a, b *Figure) int {
 		return cmp.Or(cmp.Compare(min(1, len(b.Failures)), min(1, len(a.Failures))), -cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.SharePct, a.SharePct))
 	})
-	r.Verdict = oneLine(r.sentence())
+	r.Verdict = ident.Printable(r.sentence())
 	return nil
 }
 

@@ -219,6 +219,8 @@ func TestBadBaselines(t *testing.T) {
 		{`{"numaopt_baseline": 2, "program": {"remote_dram_pct": [NaN]}}`, "line 1"},
 		{`{"numaopt_baseline": 2, "program": {"remote_dram_pct": [1], "sampling_points": -2}}`, "sampling_points"},
 		{`{"numaopt_baseline": 2, "objects": [{"remote_dram_pct": [4]}]}`, "no name"},
+		{"{\"numaopt_baseline\": 1}\n\n{\"numaopt_baseline\": 1}\n", "line 3"},
+		{"{\"numaopt_baseline\": 1}\n>>>>>>> theirs\n", "line 2"},
 	} {
 		if _, err := parseBaseline([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)

@@ -107,6 +107,45 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
+// TestOldCommands: the runner takes ##[command] anywhere in a line for a command.
+func TestOldCommands(t *testing.T) {
+	p := twoObjects(4000, 100)
+	p.Objects[0].Name, p.Objects[0].Symbol = "u##[error]", "u##[error]"
+	p.Warnings = []string{"###[add-mask]"}
+	r, err := judge1(p, nil, Limits{Metric: DRAM, MaxRemote: pct(50), Named: map[string]float64{"u##[error]": 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(write(t, "github", r))
+	if strings.Contains(got, "##[") || !strings.Contains(got, "u## [error]") || !strings.Contains(got, "### [add-mask]") {
+		t.Error(got)
+	}
+}
+
+// TestSARIFLinks: brackets in messages are no links.
+func TestSARIFLinks(t *testing.T) {
+	const name = `[u](https://example.org)\`
+	p := twoObjects(4000, 100)
+	p.Objects[0].Name, p.Objects[0].Symbol = name, name
+	p.Warnings = []string{name}
+	r, err := judge1(p, nil, Limits{Metric: DRAM, MaxRemote: pct(50), Named: map[string]float64{name: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := sarif.FromBytes(write(t, "sarif", r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := log.Runs[0]
+	for what, m := range map[string]*sarif.Message{
+		"result": run.Results[0].Message, "location": run.Results[0].Locations[0].Message, "warning": run.Invocations[0].ToolExecutionNotifications[0].Message,
+	} {
+		if !strings.Contains(*m.Text, `\[u\](https://example.org)\\`) {
+			t.Errorf("%s: %s", what, *m.Text)
+		}
+	}
+}
+
 // Where no line is known, the error has none.
 func TestNoPlace(t *testing.T) {
 	p := remote(5000)
@@ -150,6 +189,29 @@ func TestAnnotations(t *testing.T) {
 				t.Errorf("%q, want %q", x.text, c.want[i])
 			}
 		}
+	}
+}
+
+// TestSharedLine: each object that failed is told of, in one error a line.
+func TestSharedLine(t *testing.T) {
+	p := twoObjects(4000, 2500)
+	for i := range p.Pages {
+		p.Pages[i].Place = 0
+	}
+	r, err := judge1(p, nil, Limits{Metric: DRAM, MaxRemote: pct(10), Named: map[string]float64{"u": 10, "v": 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := r.annotations()
+	if len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	u, v, two := strings.Cut(list[0].text, "\n")
+	if !two || !strings.HasPrefix(u, "object u in a.c:") || !strings.HasPrefix(v, "object v:") || strings.Contains(v, "\n") {
+		t.Errorf("%q", list[0].text)
+	}
+	if got := string(write(t, "github", r)); !strings.Contains(got, "here%0Aobject v:") {
+		t.Error(got)
 	}
 }
 

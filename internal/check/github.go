@@ -22,7 +22,7 @@ func writeGitHub(w io.Writer, r *Result) error {
 	if r.NoVerdict != "" {
 		command(&b, "warning", nil, r.Verdict)
 	} else {
-		fmt.Fprintln(&b, r.Verdict)
+		fmt.Fprintln(&b, oldCommand.Replace(r.Verdict))
 	}
 	for _, text := range r.Warnings {
 		command(&b, "warning", nil, text)
@@ -34,14 +34,19 @@ func writeGitHub(w io.Writer, r *Result) error {
 	return err
 }
 
+// oldCommand breaks the prefix of the runner's older commands, ##[error], which it finds
+// anywhere in a line and which has no escape.
+var oldCommand = strings.NewReplacer("##[", "## [")
+
 // annotation is a text at a line; at is nil where no line is known.
 type annotation struct {
 	at   *Place
 	text string
 }
 
-// annotations are one for each line behind what failed, parts before the program. Where
-// a part is above the baseline, the program is by that, too.
+// annotations are one for each line behind what failed, parts before the program; objects
+// first touched at one line share it. Where a part is above the baseline, the program is
+// by that, too.
 func (r *Result) annotations() []annotation {
 	failed := r.failed()
 	if len(failed) > 1 && failed[0] == &r.Figure {
@@ -54,18 +59,25 @@ func (r *Result) annotations() []annotation {
 		file string
 		n    int
 	}
-	seen := make(map[line]bool)
+	at := make(map[line]int) // in list
 	var list []annotation
 	for _, f := range failed {
 		head := f.claim(r.Metric) + ", " + strings.Join(f.Failures, " and ")
 		if len(f.Places) == 0 {
 			list = append(list, annotation{text: head})
 		}
+		told := make(map[line]bool) // of f
 		for i := range f.Places {
-			if x := &f.Places[i]; !seen[line{x.File, x.Line}] {
-				seen[line{x.File, x.Line}] = true
-				list = append(list, annotation{x, fmt.Sprintf("%s; %.0f %% of these are to %s, %s here", head, x.RemotePct, x.Object, x.what())})
+			x := &f.Places[i]
+			here := line{x.File, x.Line}
+			text := fmt.Sprintf("%s; %.0f %% of these are to %s, %s here", head, x.RemotePct, x.Object, x.what())
+			if n, ok := at[here]; !ok {
+				at[here] = len(list)
+				list = append(list, annotation{x, text})
+			} else if f.Kind == Object && !told[here] {
+				list[n].text += "\n" + text
 			}
+			told[here] = true
 		}
 	}
 	return list[:min(mostAnnotations, len(list))]
@@ -79,7 +91,7 @@ func command(b *bytes.Buffer, level string, at *Place, text string) {
 	if at != nil {
 		where = fmt.Sprintf(" file=%s,line=%d,title=numaopt", property.Replace(at.File), at.Line)
 	}
-	fmt.Fprintf(b, "::%s%s::%s\n", level, where, message.Replace(text))
+	fmt.Fprintf(b, "::%s%s::%s\n", level, where, message.Replace(oldCommand.Replace(text)))
 }
 
 // writeMarkdown writes a summary of the job: the verdict, a table of what was held

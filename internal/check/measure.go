@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"numaopt/internal/access"
+	"numaopt/internal/ident"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
 )
@@ -262,7 +263,7 @@ func (s *summer) atHand(kind Kind) string {
 	var names []string
 	for _, x := range s.parts() {
 		if x.kind == kind {
-			names = append(names, oneLine(x.name))
+			names = append(names, ident.Printable(x.name))
 		}
 	}
 	switch {

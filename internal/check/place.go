@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"numaopt/internal/access"
+	"numaopt/internal/ident"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
 )
@@ -54,7 +55,7 @@ func (s *summer) findTouches() {
 }
 
 func (s *summer) touch(page *profile.Page) Place {
-	at := Place{Object: oneLine(s.groups[s.groupOf[page.Object]].Name), Serial: page.Serial}
+	at := Place{Object: ident.Printable(s.groups[s.groupOf[page.Object]].Name), Serial: page.Serial}
 	if page.Place >= 0 {
 		if l, ok := access.Source(s.p, s.p.Places[page.Place]); ok {
 			at.File, at.Line, at.Function = l.File, l.Line, l.Function
@@ -110,7 +111,7 @@ func (x *Place) String() string {
 	if x.Function != "" {
 		s += " (" + x.Function + ")"
 	}
-	return oneLine(s)
+	return ident.Printable(s)
 }
 
 // what says of the line what was done there.

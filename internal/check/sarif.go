@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"strings"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 )
@@ -21,10 +22,10 @@ func writeSARIF(w io.Writer, r *Result) error {
 		WithHelp(multiformat("A page lies on the node of the thread that touches it first. Let each thread touch first what it later uses, in a loop with the same static schedule, or place the pages by a plan: numaopt plan."))
 	for _, f := range r.failed() {
 		result := sarif.NewRuleResult(ruleID).WithRuleIndex(0).WithLevel("error").
-			WithMessage(sarif.NewTextMessage(f.sentence(r.Metric))).
+			WithMessage(plainMessage(f.sentence(r.Metric))).
 			WithPartialFingerprints(map[string]string{"numaopt/v1": string(f.Kind) + " " + f.Stable})
 		for i := range f.Places {
-			result.AddLocation(f.Places[i].sarif().WithMessage(sarif.NewTextMessage(f.lines()[i])))
+			result.AddLocation(f.Places[i].sarif().WithMessage(plainMessage(f.lines()[i])))
 		}
 		run.AddResult(result)
 	}
@@ -34,12 +35,19 @@ func writeSARIF(w io.Writer, r *Result) error {
 		notes = append([]string{r.Verdict}, notes...)
 	}
 	for _, text := range notes {
-		told = append(told, sarif.NewNotification().WithLevel("warning").WithMessage(sarif.NewTextMessage(text)))
+		told = append(told, sarif.NewNotification().WithLevel("warning").WithMessage(plainMessage(text)))
 	}
 	run.AddInvocation(sarif.NewInvocation().WithExecutionSuccessful(r.NoVerdict == "").WithToolExecutionNotifications(told))
 	log := sarif.NewReport()
 	log.AddRun(run)
 	return log.PrettyWrite(w)
+}
+
+// plainMessage is text in which no name is a link.
+//
+// Source: SARIF 2.1.0, §3.11.6.
+func plainMessage(text string) *sarif.Message {
+	return sarif.NewTextMessage(strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`).Replace(text))
 }
 
 func multiformat(text string) *sarif.MultiformatMessageString {

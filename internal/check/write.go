@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+
+	"numaopt/internal/ident"
 )
 
 // Format is a way to write a result.
@@ -23,7 +24,7 @@ var Formats = []Format{
 // NoResult stands for a profile that supports no verdict, for the formats to say so.
 // The reason says that there is none.
 func NoResult(m Metric, only []string, reason error) *Result {
-	r := &Result{Metric: m, Only: only, Verdict: oneLine(reason.Error()), Parts: []*Figure{}}
+	r := &Result{Metric: m, Only: only, Verdict: ident.Printable(reason.Error()), Parts: []*Figure{}}
 	r.NoVerdict = reason.Error()
 	return r
 }
@@ -91,17 +92,6 @@ func (f *Figure) sentence(m Metric) string {
 		s += fmt.Sprintf("; %.0f %% of these are to %s, %s at %s", x.RemotePct, x.Object, x.what(), x)
 	}
 	return s
-}
-
-// oneLine takes line breaks and control characters out of names: they could look like
-// output of this package, or command a terminal.
-func oneLine(s string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return ' '
-		}
-		return c
-	}, s)
 }
 
 // writeJSON writes r as one JSON document; pass is null where there is no verdict.

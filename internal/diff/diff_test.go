@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,6 +114,26 @@ func TestWhy(t *testing.T) {
 		}
 		if d := cmp.Diff(c.want, r.Worsened[0].Why); d != "" {
 			t.Errorf("%s:\n%s", c.name, d)
+		}
+	}
+}
+
+// TestUnknownTouch: nobody saw first touches, before, after or at all.
+func TestUnknownTouch(t *testing.T) {
+	unseen := func(p *profile.Profile) *profile.Profile {
+		p.Places = nil
+		for i := range p.Pages {
+			x := &p.Pages[i]
+			x.Thread, x.Region, x.Place, x.Serial = -1, -1, -1, false
+		}
+		return p
+	}
+	want := []string{"its pages are on node 0; before on both nodes alike", "+40.9 points in work.c:20 (work)"}
+	for i, r := range []*Result{
+		run(t, unseen(grid("0 1")), unseen(grid("0 0"))), run(t, grid("0 1"), unseen(grid("0 0"))), run(t, unseen(grid("0 1")), grid("0 0")),
+	} {
+		if len(r.Worsened) != 1 || !slices.Equal(r.Worsened[0].Why, want) {
+			t.Errorf("%d: %+v, want %q", i, r.Worsened, want)
 		}
 	}
 }
@@ -430,6 +451,31 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%s: %d wide: %s", c.name, n, line)
 			}
 		}
+	}
+}
+
+// TestNastyNames: names begin no line of their own, and command no terminal.
+func TestNastyNames(t *testing.T) {
+	const nasty = "u\n\x1b[31mall is well\r\u202e"
+	before, after := grid("0 1"), grid("0 0")
+	for _, p := range []*profile.Profile{before, after} {
+		p.Objects[0].Name, p.Objects[0].Symbol = nasty, nasty
+		for i := range p.Regions {
+			p.Regions[i].Name, p.Regions[i].Function = nasty, nasty
+		}
+	}
+	after.Run.Command = []string{"./app", nasty}
+	var out bytes.Buffer
+	if err := run(t, before, after).WriteText(&out, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if i := strings.IndexFunc(line, func(c rune) bool { return c != utf8.RuneError && !unicode.IsPrint(c) }); i >= 0 || strings.HasPrefix(line, "all is well") {
+			t.Errorf("%q", line)
+		}
+	}
+	if n := strings.Count(out.String(), "all is well"); n < 4 { // object, loop, reason and arguments
+		t.Errorf("named %d times:\n%s", n, out.String())
 	}
 }
 

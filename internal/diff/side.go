@@ -202,6 +202,7 @@ func uniform(x *classify.Sharing) (shared, without float64) {
 // firstTouch is the touch that most pages of group g have in common, and its share of
 // them in [0,1]; 0 where nobody knows.
 func (s *side) firstTouch(g int) (most touch, share float64) {
+	most = touch{place: -1, region: -1, rank: -1}
 	all, count := 0, 0
 	for t, n := range s.touches[g] {
 		all += n

@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/units"
 )
 
@@ -78,7 +79,7 @@ func (t *textWriter) printf(format string, args ...any) {
 // wrapped prints s behind first, further lines indented below s.
 func (t *textWriter) wrapped(first, s string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
-	s = text.WrapSoft(s, lineWidth-len(indent))
+	s = text.WrapSoft(ident.Printable(s), lineWidth-len(indent))
 	for i, line := range strings.Split(s, "\n") {
 		if i > 0 {
 			first = indent
@@ -218,9 +219,9 @@ func change(f float64, digits int) string {
 
 // short cuts a name to n characters, in the middle.
 func short(s string, n int) string {
-	r := []rune(s)
+	r := []rune(ident.Printable(s))
 	if len(r) <= n {
-		return s
+		return string(r)
 	}
 	tail := n / 3
 	return string(r[:n-tail-1]) + "…" + string(r[len(r)-tail:])

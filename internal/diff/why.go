@@ -60,14 +60,18 @@ func busier(e *Entry) string {
 		units.FormatPercent(float64(e.DRAM.After)), units.FormatPercent(float64(e.DRAM.Before)))
 }
 
-// touchMoved reports whether the first touch of most pages is elsewhere, by names.
+// touchMoved reports whether the first touch of most pages is elsewhere, by names;
+// where a profile does not tell, nothing is known to have moved.
 func (d *differ) touchMoved(e *Entry) bool {
+	x, known := d.before.firstTouch(e.before)
+	y, knownToo := d.after.firstTouch(e.after)
+	if known == 0 || knownToo == 0 {
+		return false
+	}
 	a, b := d.before.serial(e.before), d.after.serial(e.after)
 	if math.Abs(a-b) > d.opt.Moved {
 		return true
 	}
-	x, _ := d.before.firstTouch(e.before)
-	y, _ := d.after.firstTouch(e.after)
 	return d.before.placeKey(x) != d.after.placeKey(y)
 }
 

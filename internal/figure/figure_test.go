@@ -293,6 +293,23 @@ func TestGolden(t *testing.T) {
 }
 
 // TestScale: shades go from light to dark, and local and remote differ without colour.
+// TestNamelessLoops: the timeline's legend tells loops without names apart.
+func TestNamelessLoops(t *testing.T) {
+	p := drawn()
+	var loops []int
+	for i := range p.Regions {
+		p.Regions[i].Name = ""
+		loops = append(loops, i)
+	}
+	var got []string
+	for _, k := range loopLegend(&Input{Profile: p}, loops).keys {
+		got = append(got, k.name)
+	}
+	if want := "init.c:1 (main), work.c:20 (work), work.c:30 (back), others"; strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestScale(t *testing.T) {
 	for i := 1; i < len(heatFills); i++ {
 		if lightness(heatFills[i]) >= lightness(heatFills[i-1]) {

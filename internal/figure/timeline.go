@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"numaopt/internal/access"
 	"numaopt/internal/profile"
 	"numaopt/internal/timeline"
 )
@@ -87,11 +88,7 @@ func loopFills(loops []int) (fills []color.Color) {
 func loopLegend(in *Input, loops []int) legend {
 	l := legend{heading: "loop:"}
 	for i, r := range loops {
-		name := in.Profile.Regions[r].Name
-		if name == "" {
-			name = string(in.Profile.Regions[r].Kind)
-		}
-		l.keys = append(l.keys, key{fills: []color.Color{loopFill(i)}, name: name})
+		l.keys = append(l.keys, key{fills: []color.Color{loopFill(i)}, name: access.RegionName(in.Profile, r)})
 	}
 	l.keys = append(l.keys, key{fills: []color.Color{grey}, name: "others"})
 	return l

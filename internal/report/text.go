@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/mattn/go-runewidth"
 
+	"numaopt/internal/ident"
 	"numaopt/internal/profile"
 	"numaopt/internal/topo"
 	"numaopt/internal/units"
@@ -84,7 +84,7 @@ func (t *textWriter) wrapped(first, s string) { t.emphasised(plainText, first, s
 func (t *textWriter) emphasised(emphasis, first, s string) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
 	width := lineWidth - len(indent)
-	words := strings.Split(glue.Replace(plain.Replace(printable(s))), " ")
+	words := strings.Split(glue.Replace(plain.Replace(ident.Printable(s))), " ")
 	for i, w := range words {
 		words[i] = short(w, width)
 	}
@@ -96,26 +96,8 @@ func (t *textWriter) emphasised(emphasis, first, s string) {
 	}
 }
 
-// printable is s on one line, without what a terminal would take for a command.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == noBreakRune:
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return utf8.RuneError
-		}
-		return r
-	}, s)
-}
-
 // noBreak stands for a space that keeps a number and its unit on one line.
-const (
-	noBreakRune = '\u00a0'
-	noBreak     = string(noBreakRune)
-)
+const noBreak = "\u00a0"
 
 var glue = strings.NewReplacer(" %", noBreak+"%", "< 0.1", "<"+noBreak+"0.1", "> 99.9", ">"+noBreak+"99.9",
 	" million", noBreak+"million", " billion", noBreak+"billion", " KiB", noBreak+"KiB", " MiB", noBreak+"MiB", " GiB", noBreak+"GiB")
@@ -525,7 +507,7 @@ var plain = strings.NewReplacer("(anonymous namespace)::", "")
 
 // short cuts s to n columns, in the middle.
 func short(s string, n int) string {
-	s = plain.Replace(printable(s))
+	s = plain.Replace(ident.Printable(s))
 	width := runewidth.StringWidth(s)
 	if width <= n {
 		return s

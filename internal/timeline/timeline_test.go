@@ -217,6 +217,25 @@ C remote DRAM accesses (%) 2.0 at 3 {"remote":50}`
 	}
 }
 
+// TestNameless: a slice has the name that its region has elsewhere.
+func TestNameless(t *testing.T) {
+	p := run(2, "m9/0 w3/1 b4/1")
+	for i := range p.Regions {
+		p.Regions[i].Name = ""
+	}
+	p.Regions[0].Kind = profile.Serial
+	doc, _ := trace(t, p, DefaultTraceOptions())
+	var got []string
+	for _, e := range doc.TraceEvents {
+		if e.Ph == "X" {
+			got = append(got, e.Name)
+		}
+	}
+	if want := "serial, work.c:20 (work), work.c:30 (back)"; strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestTraceOfMany: 512 threads that change loops in every part stay a small file.
 func TestTraceOfMany(t *testing.T) {
 	if testing.Short() {

@@ -167,7 +167,7 @@ func (o *tracer) slices() {
 }
 
 func (o *tracer) name(region int) string {
-	name := []rune(o.p.Regions[region].Name)
+	name := []rune(access.RegionName(o.p, region))
 	if len(name) <= o.mostName {
 		return string(name)
 	}
