@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"numaopt/internal/programs"
+)
+
+// gateStub stands for numaopt: it runs the program of profile, writes the files that it
+// is asked for and, to calls, its arguments.
+const gateStub = `#!/bin/bash
+echo "$*" >>calls
+case $1 in
+profile)
+	while [ "$1" != -- ]; do [ "$1" != -o ] || echo profile >"$2"; shift; done
+	shift
+	"$@" ;;
+report)
+	[ ! -e report-fails ] || { echo "report: it fails" >&2; exit 2; } ;;
+check)
+	while [ $# -gt 0 ]; do [ "$1" != --write-baseline ] || echo new >"$2"; shift; done
+	echo verdict ;;
+esac
+`
+
+// gate runs scripts/ci/gate with a stub for numaopt in a new folder, which is returned,
+// that has files, those that begin with #! as programs.
+func gate(t *testing.T, files map[string]string, env ...string) (dir, out string, status int) {
+	t.Helper()
+	dir = t.TempDir()
+	files["bin/numaopt"] = gateStub
+	for name, text := range files {
+		path, mode := filepath.Join(dir, name), os.FileMode(0o644)
+		if strings.HasPrefix(text, "#!") {
+			mode = 0o755
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(programs.Root(), "scripts", "ci", "gate"))
+	cmd.Dir = dir
+	cmd.Env = append([]string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "GATE_RUNS=1", "GATE_PROGRAM=true", "GATE_MAX_REMOTE=10"}, env...)
+	text, _ := cmd.CombinedOutput()
+	return dir, string(text), cmd.ProcessState.ExitCode()
+}
+
+func gateRead(dir, name string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, name))
+	return string(text)
+}
+
+// A baseline in the output folder would be deleted and compared with itself.
+func TestGateBaselineInOutput(t *testing.T) {
+	for _, env := range []string{"GATE_BASELINE=numaopt-check/baseline.json", "GATE_BASELINE=./x/../numaopt-check//baseline.json"} {
+		dir, out, status := gate(t, map[string]string{"numaopt-check/baseline.json": "old"}, env)
+		if status != 2 || !strings.Contains(out, "gate: ") || gateRead(dir, "calls") != "" || gateRead(dir, "numaopt-check/baseline.json") != "old" {
+			t.Errorf("%s: status %d\n%s", env, status, out)
+		}
+	}
+	if _, out, status := gate(t, map[string]string{"numaopt-checked/b.json": "old"}, "GATE_BASELINE=numaopt-checked/b.json"); status != 0 {
+		t.Errorf("beside it: status %d\n%s", status, out)
+	}
+}
+
+// The output folder may have other files.
+func TestGateDeletesItsOwn(t *testing.T) {
+	dir, out, status := gate(t, map[string]string{"keep": "x", "run1.nprof.old": "x", "running.log": "x", "run2.nprof": "x", "check.xml": "x"}, "GATE_OUT=.")
+	if status != 0 {
+		t.Errorf("status %d\n%s", status, out)
+	}
+	for _, name := range []string{"keep", "run1.nprof.old", "running.log", "run1.nprof"} {
+		if gateRead(dir, name) == "" {
+			t.Errorf("no %s", name)
+		}
+	}
+	for _, name := range []string{"run2.nprof", "check.xml"} {
+		if gateRead(dir, name) != "" {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
