@@ -87,3 +87,26 @@ func TestGateDeletesItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// Arguments are told apart as xargs does; what it refuses is not run.
+func TestGateArgs(t *testing.T) {
+	files := func() map[string]string {
+		return map[string]string{"p": "#!/bin/bash\nfor a; do echo -n \"[$a]\"; done >got\n"}
+	}
+	for args, want := range map[string]string{
+		`512 '4 5' "6 '7"`: "[512][4 5][6 '7]",
+		`a '' b ''`:        "[a][][b][]",
+		"a\n b":            "[a][b]",
+		" ":                "",
+		"":                 "",
+	} {
+		dir, out, status := gate(t, files(), "GATE_PROGRAM=./p", "GATE_ARGS="+args)
+		if got := gateRead(dir, "got"); got != want || status != 0 {
+			t.Errorf("%q: %s, want %s: status %d\n%s", args, got, want, status, out)
+		}
+	}
+	dir, out, status := gate(t, files(), "GATE_PROGRAM=./p", "GATE_ARGS=512 4' 7")
+	if status != 2 || !strings.Contains(out, "GATE_ARGS") || gateRead(dir, "calls") != "" {
+		t.Errorf("an open quote: status %d\n%s", status, out)
+	}
+}
