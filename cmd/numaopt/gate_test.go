@@ -110,3 +110,35 @@ func TestGateArgs(t *testing.T) {
 		t.Errorf("an open quote: status %d\n%s", status, out)
 	}
 }
+
+// What cannot be checked is said before the program runs.
+func TestGateRefuses(t *testing.T) {
+	for env, want := range map[string]string{
+		"GATE_RUNS=0":             "GATE_RUNS",
+		"GATE_RUNS=-1":            "GATE_RUNS",
+		"GATE_RUNS=two":           "GATE_RUNS",
+		"GATE_RUNS=1 2":           "GATE_RUNS",
+		"GATE_MAX_REMOTE=":        "nothing to check",
+		"GATE_MAX_REMOTE=\n \n\n": "nothing to check",
+	} {
+		if dir, out, status := gate(t, map[string]string{}, env); status != 2 || !strings.Contains(out, want) || gateRead(dir, "calls") != "" {
+			t.Errorf("%s: status %d, want 2 and %q\n%s", env, status, want, out)
+		}
+	}
+}
+
+func TestGateLimits(t *testing.T) {
+	dir, out, status := gate(t, map[string]string{}, "GATE_MAX_REMOTE=10\n  u = 5\na =b c= 7 \n", "GATE_RUNS=02")
+	want := "--max-remote 10 --max-remote u=5 --max-remote a =b c=7 --write"
+	if calls := gateRead(dir, "calls"); status != 0 || !strings.Contains(calls, want) || strings.Count(calls, "profile ") != 2 {
+		t.Errorf("status %d, want %s\n%s%s", status, want, calls, out)
+	}
+}
+
+// The verdict does not need the report.
+func TestGateReportFails(t *testing.T) {
+	_, out, status := gate(t, map[string]string{"report-fails": "x"})
+	if status != 0 || !strings.Contains(out, "report: it fails\ngate: ") || !strings.Contains(out, "verdict") {
+		t.Errorf("status %d\n%s", status, out)
+	}
+}
