@@ -142,3 +142,17 @@ func TestGateReportFails(t *testing.T) {
 		t.Errorf("status %d\n%s", status, out)
 	}
 }
+
+// GitHub obeys commands in what is printed: not the program's.
+func TestGateStopsCommands(t *testing.T) {
+	files := map[string]string{"p": "#!/bin/sh\necho ::error::mine\nprintf ::end\nexit 3\n"}
+	_, out, status := gate(t, files, "GATE_PROGRAM=./p", "GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY=summary")
+	first, rest, _ := strings.Cut(out, "\n")
+	token, ok := strings.CutPrefix(first, "::stop-commands::")
+	if status != 2 || !ok || len(token) < 16 || !strings.HasPrefix(rest, "::error::mine\n::end\n::"+token+"::\ngate: ") {
+		t.Errorf("status %d\n%s", status, out)
+	}
+	if _, out, _ := gate(t, files, "GATE_PROGRAM=./p"); strings.Contains(out, "stop-commands") {
+		t.Errorf("elsewhere:\n%s", out)
+	}
+}
