@@ -73,3 +73,14 @@ func TestReportVariable(t *testing.T) {
 		}
 	}
 }
+
+// A limit's name is one that report --object takes.
+func TestCheckVariable(t *testing.T) {
+	path := nprof(t, allocated(t))
+	for _, name := range []string{"grid", "object:grid", "a.c:4"} {
+		code, out, errs := numaopt("check", path, "--max-remote", name+"=20")
+		if code != 1 || !strings.Contains(out, "a.c:4 (main)") {
+			t.Errorf("%s: exit status %d, %s%s", name, code, errs, out)
+		}
+	}
+}
