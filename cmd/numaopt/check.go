@@ -17,6 +17,8 @@ import (
 	"numaopt/internal/check"
 	"numaopt/internal/profile"
 	"numaopt/internal/safefile"
+	"numaopt/internal/shape"
+	"numaopt/internal/symbol"
 	"numaopt/internal/units"
 )
 
@@ -53,9 +55,9 @@ hold. The verdict is the first line on stdout, warnings go to stderr.
 --write-baseline writes the profiles' own figures once everything that was asked
 holds; the file belongs in version control.
 
-NAME is an object or a loop as report prints it, or a part of the name that is not
-ambiguous: u, sweep.c:88, sweep_x; object:u and loop:u where both have one name. Its
-percentage is of its own accesses.
+NAME is an object or a loop as report prints it, an object's variable, or a part of the
+name that is not ambiguous: u, sweep.c:88, sweep_x; object:u and loop:u where both have
+one name. Its percentage is of its own accesses.
 
 Several profiles are repeated runs, and their mean is judged. Against a baseline only an
 increase fails that is above --max-increase and significant: Welch's test at 1 %,
@@ -229,6 +231,13 @@ func judgeProfiles(std *stdio, opt checkOptions, limits check.Limits) (*check.Re
 		p, err := profile.ReadFile(path)
 		if err != nil {
 			return nil, nil, err
+		}
+		if len(scope.Named) > 0 { // maybe by their variables
+			shapes, err := shape.Find(p, &symbol.Table{}, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			scope.Variable = func(object int) string { return shapes[object].Variable }
 		}
 		m, err := check.Measure(path, p, scope)
 		if err != nil {

@@ -423,3 +423,54 @@ func TestCIInstall(t *testing.T) {
 		}
 	}
 }
+
+// TestBuildLacksMake runs copies of scripts where of what they need only make is missing:
+// install then has setup bring it, and build says so.
+func TestBuildLacksMake(t *testing.T) {
+	dir, bin := t.TempDir(), t.TempDir()
+	copied := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(programs.Root(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	write := func(path, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tool := range []string{"bash", "basename", "dirname", "env", "head", "id", "mkdir", "sed", "sort", "tail"} {
+		path, err := exec.LookPath(tool)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(bin, tool))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(bin, "go"), "#!/bin/sh\necho go1.99.0\n")
+	for _, stub := range []string{"gcc", "qemu-x86_64"} {
+		write(filepath.Join(bin, stub), "#!/bin/sh\n")
+	}
+	run := func(script string) string {
+		write(filepath.Join(dir, script), copied(script))
+		cmd := exec.Command(filepath.Join(dir, script))
+		cmd.Env = []string{"PATH=" + bin}
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+
+	write(filepath.Join(dir, "go.mod"), copied("go.mod"))
+	write(filepath.Join(dir, "scripts", "common.sh"), copied("scripts/common.sh"))
+	if out := run("scripts/build"); out != "build: no gcc or make: run scripts/setup\n" {
+		t.Errorf("build: %s", out)
+	}
+	write(filepath.Join(dir, "scripts", "setup"), "#!/bin/sh\necho setup runs\n")
+	write(filepath.Join(dir, "scripts", "build"), "#!/bin/sh\n")
+	write(filepath.Join(dir, "build", "numaopt"), "#!/bin/sh\n")
+	if out := run("scripts/ci/install"); !strings.Contains(out, "setup runs\n") {
+		t.Errorf("install: %s", out)
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"numaopt/internal/profile"
 	"numaopt/internal/report"
 	"numaopt/internal/safefile"
+	"numaopt/internal/shape"
+	"numaopt/internal/symbol"
 )
 
 // writePlots writes each figure of r as SVG and PNG into the folder of --plots, and
@@ -58,6 +60,9 @@ func figureInput(r *reportInput) (*figure.Input, error) {
 		return nil, err
 	}
 	build := report.Options{Only: r.build.Only, Objects: r.build.Objects, Threads: r.build.Threads}
+	if build.Shapes, err = shape.Find(before, &symbol.Table{}, nil); err != nil { // --shape is of the other run
+		return nil, fmt.Errorf("--before %s: %w", r.opt.before, err)
+	}
 	rep, err := report.Build(before, build)
 	if err != nil {
 		return nil, fmt.Errorf("--before %s: %w", r.opt.before, err)

@@ -170,7 +170,8 @@ type reportInput struct {
 	opt     reportOptions
 	build   report.Options
 	color   bool
-	// Formats that are written from the profile alone have neither of these.
+	// Formats that are written from the profile alone have no report, and a table only
+	// where objects are selected.
 	report *report.Report
 	table  *symbol.Table // of the program's files, as far as they are still there
 }
@@ -243,10 +244,14 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 		build: report.Options{Only: opt.only, Objects: opt.objects, Threads: opt.threads, Sort: opt.sort},
 	}
 	progress.describe("summing up")
-	if !findFormat(opt.format).table || opt.plots != "" {
-		if err := in.make(); err != nil {
-			return fmt.Errorf("report %s: %w", opt.profile, err)
-		}
+	switch {
+	case !findFormat(opt.format).table || opt.plots != "":
+		err = in.make()
+	case len(opt.objects) > 0: // which may be named by their variables
+		err = in.findShapes()
+	}
+	if err != nil {
+		return fmt.Errorf("report %s: %w", opt.profile, err)
 	}
 	progress.end()
 	if opt.plots != "" {
@@ -267,10 +272,15 @@ func runReport(_ context.Context, std *stdio, opt reportOptions) error {
 // ten objects, which take two seconds.
 const pagePatterns = 30
 
+func (r *reportInput) findShapes() (err error) {
+	r.table = &symbol.Table{}
+	r.build.Shapes, err = shape.Find(r.profile, r.table, r.opt.shapes)
+	return err
+}
+
 // make makes the report.
 func (r *reportInput) make() (err error) {
-	r.table = &symbol.Table{}
-	if r.build.Shapes, err = shape.Find(r.profile, r.table, r.opt.shapes); err != nil {
+	if err := r.findShapes(); err != nil {
 		return err
 	}
 	switch {

@@ -28,6 +28,8 @@ type Scope struct {
 	Named []string // objects and loops that have a limit of their own
 	// Metric is of the accesses whose first touches are looked for; empty is DRAM.
 	Metric Metric
+	// Variable is the variable behind an object, as far as it is known; nil is never.
+	Variable func(object int) string
 }
 
 // Measurement is the figures of one run; the profile itself is no longer needed.
@@ -91,6 +93,9 @@ func Measure(name string, p *profile.Profile, scope Scope) (*Measurement, error)
 		m.warn("%s of the accesses are to pages whose home is not known; they are left out", percent(access.Pct(t.Unknown, t.Total())))
 	}
 	s := newSummer(q, scope.Metric)
+	if scope.Variable != nil {
+		s.variable = scope.Variable
+	}
 	m.parts = s.parts()
 	for _, n := range scope.Named {
 		if m.named[n], err = s.find(n); err != nil {
@@ -106,19 +111,21 @@ func (m *Measurement) warn(format string, args ...any) {
 
 // summer adds up a profile by objects and loops.
 type summer struct {
-	p       *profile.Profile
-	metric  Metric // of places
-	groups  []access.Group
-	groupOf []int // of each object
-	stable  []string
-	loops   []string // stable names; regions of one line are one: a parallel region and its loop
-	loopOf  []int    // of each region
-	touches []Place  // first touches by object, line and whether the code is serial
-	touchOf []int    // of each page
+	p      *profile.Profile
+	metric Metric // of places
+	// variable is that behind an object; empty is not known
+	variable func(object int) string
+	groups   []access.Group
+	groupOf  []int // of each object
+	stable   []string
+	loops    []string // stable names; regions of one line are one: a parallel region and its loop
+	loopOf   []int    // of each region
+	touches  []Place  // first touches by object, line and whether the code is serial
+	touchOf  []int    // of each page
 }
 
 func newSummer(p *profile.Profile, metric Metric) *summer {
-	s := &summer{p: p, metric: metric, loopOf: make([]int, len(p.Regions))}
+	s := &summer{p: p, metric: metric, variable: func(int) string { return "" }, loopOf: make([]int, len(p.Regions))}
 	s.groups, s.groupOf = access.Groups(p)
 	s.stable = access.StableNames(p, s.groups)
 	index := make(map[string]int)
@@ -220,18 +227,18 @@ func keep(ok bool) int {
 }
 
 // findObjects is the groups called name in the report or in a baseline, failing that
-// those of that symbol, or whose name begins with that word.
+// those that access.Called has it mean.
 func (s *summer) findObjects(name string) []int {
 	var exact, loose []int
 	if name == "" {
 		return nil
 	}
 	for i := range s.groups {
-		first, _, _ := strings.Cut(s.groups[i].Name, " ")
-		switch o := &s.p.Objects[s.groups[i].Objects[0]]; name {
-		case s.groups[i].Name, s.stable[i]:
+		g := &s.groups[i]
+		switch {
+		case name == g.Name || name == s.stable[i]:
 			exact = append(exact, i)
-		case first, o.Symbol:
+		case access.Called(s.p, g, s.variable(g.Objects[0]), name):
 			loose = append(loose, i)
 		}
 	}

@@ -30,7 +30,7 @@ class Numaopt(MakefilePackage):
 
     variant("pmu", default=False, description="sampling by the processor, by perf")
 
-    requires("platform=linux", "target=x86_64:", msg="numaopt is for Linux on x86_64")
+    requires("platform=linux target=x86_64:", msg="numaopt is for Linux on x86_64")
 
     def install(self, spec, prefix):
         make("install", f"PREFIX={prefix}")
