@@ -56,8 +56,16 @@ func codeLines(p *profile.Profile, table *symbol.Table) func(region int) map[int
 	}
 }
 
-// readSource is a source file, nil if it is not there.
+// mostSource is more than any source file that somebody wrote has, in bytes.
+const mostSource = 16 << 20
+
+// readSource is a source file, nil if it is not there. Its name is out of a profile, which
+// may be anybody's: a device, a pipe or a file without end is no source.
 func readSource(file string) []byte {
+	st, err := os.Stat(file)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > mostSource {
+		return nil
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil

@@ -240,3 +240,26 @@ func TestCheckFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// TestReadSource: a profile names any file; only a source is read.
+func TestReadSource(t *testing.T) {
+	dir := t.TempDir()
+	fifo, source, large := filepath.Join(dir, "fifo.c"), filepath.Join(dir, "a.c"), filepath.Join(dir, "large.c")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(source, []byte("int a;"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, mostSource+1); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{fifo: "", "/dev/zero": "", large: "", dir: "", source: "int a;"} {
+		if got := readSource(file); string(got) != want {
+			t.Errorf("%s: %d bytes", file, len(got))
+		}
+	}
+}

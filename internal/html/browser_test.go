@@ -216,6 +216,12 @@ func TestHeatmapZoom(t *testing.T) {
 	if js[string](b, picture("heat-chart")) != first || !js[bool](b, `document.getElementById('heat-out').disabled`) {
 		t.Error("the whole object is not what it was")
 	}
+	// A bar is a tile's homes on one node: its value is a number of pages.
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => { echarts.getInstanceByDom(document.getElementById('heat-chart')).trigger('click', {seriesType: 'bar', dataIndex: 32, value: 4}); })()`))
+	if at := js[string](b, `document.getElementById('heat-range').textContent`); at != "448 KiB to 576 KiB of 1 MiB, page by page" {
+		t.Errorf("at the homes of tile 32: %q", at)
+	}
+	b.do(click("#heat-whole"))
 	for id, value := range map[string]string{"heat-axis": "node", "heat-object": "1"} {
 		b.do(choose(id, value))
 		if js[string](b, picture("heat-chart")) == first {

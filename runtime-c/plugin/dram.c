@@ -257,6 +257,14 @@ static void reach(uint64_t *most, uint64_t time)
 
 static struct futex *futex_at(uint64_t addr) { return &futexes[(addr * 0x9E3779B97F4A7C15ull) >> 52]; }
 
+/* In a forked child nobody else runs, holds a lock or waits, and times begin anew. */
+void nmo_dram_child(void)
+{
+    memset(futexes, 0, sizeof futexes);
+    memset(begun, 0, sizeof begun);
+    latest = left = 0;
+}
+
 /* v is about to wake who waits at a futex, all of them or some; value is the futex's. */
 void nmo_dram_wakes(struct vcpu *v, uint64_t addr, uint32_t value, bool all)
 {

@@ -106,6 +106,7 @@ static void on_fork_child(void)
     nmo_code_child();
     nmo_object_child();
     nmo_touch_child();
+    nmo_dram_child();
     nmo_thread_child(this_vcpu);
     nmo_pace_child(&nmo_vcpus[this_vcpu]);
 }

@@ -207,6 +207,7 @@ void nmo_dram_begins(struct vcpu *v, uint64_t fn, bool master);
 void nmo_dram_paced(struct vcpu *v, int64_t by, uint64_t apart);
 void nmo_dram_shared(struct vcpu *v);
 struct nmo_dram *nmo_dram_new(struct nmo_dram *old);
+void nmo_dram_child(void);
 uint32_t nmo_dram_owner(uint32_t object, uint64_t page, uint32_t rec);
 
 /* syscall.c */

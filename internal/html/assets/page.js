@@ -244,7 +244,10 @@ function heatmap() {
 		show(0, heat.map.rows.length);
 	};
 	choose(0);
-	draw = chart('heat-chart', heatOption, p => { const t = view().tiles; if (t > 1) show(heat.from + Math.max(0, p.value[1] - 4) * t, heat.from + (p.value[1] + 4) * t); });
+	draw = chart('heat-chart', heatOption, p => {
+		const t = view().tiles, row = p.seriesType === 'heatmap' ? p.value[1] : p.dataIndex; // else a bar of homes
+		if (t > 1) show(heat.from + Math.max(0, row - 4) * t, heat.from + (row + 4) * t);
+	});
 	object.addEventListener('change', () => choose(+object.value));
 	for (const id of ['heat-axis', 'heat-what']) byId(id).addEventListener('change', () => show(heat.from, heat.to));
 	const move = (id, f) => byId(id).addEventListener('click', () => show(...f(heat.from, heat.to, heat.to - heat.from)));
