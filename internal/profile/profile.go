@@ -319,9 +319,10 @@ type CodeUse struct {
 	Object int32 // index in Objects
 	Region int32 // index in Regions
 	Op     Op
-	// Local, Remote and Unknown are accesses by where the page was, as in the rows: over
-	// all entries they add up to the rows' DRAM accesses. A page that was read before its
-	// first store may be Unknown here and known in the rows.
+	// Local, Remote and Unknown are accesses by where the page was; over all entries they
+	// add up to the rows' DRAM accesses. Here each access tells for itself: one to a page that
+	// was read before its first store, or of a sample that does not say, may be Unknown
+	// and known in the rows. Profiles of page faults have no CodeUses and no Intervals.
 	Local, Remote, Unknown uint64
 	// Latency is the sum in cycles over Loads of these accesses; both 0 where the source has none.
 	Latency, Loads uint64

@@ -251,6 +251,12 @@ func TestFaults(t *testing.T) {
 	if d := cmp.Diff(want, pages); d != "" || !stats.Faults || stats.Fetches != 1 {
 		t.Errorf("%d of code; pages (-want +got):\n%s", stats.Fetches, d)
 	}
+	told := 0                                            // which faults count is not known of each
+	table.EachUse(func(*arena.Use) { told++ })           //nolint:errcheck // memory
+	table.EachInterval(func(*arena.Interval) { told++ }) //nolint:errcheck // memory
+	if told != 0 {
+		t.Errorf("%d lines of source and parts of the run", told)
+	}
 }
 
 // TestWorkers holds that the table does not depend on how many read: not with pages in

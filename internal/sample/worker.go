@@ -192,19 +192,19 @@ func (w *worker) count(s *perfdata.Sample, e *role) {
 	c.number, c.pid, c.tid, c.object, c.region = number, s.PID, s.TID, object, w.region(s)
 	c.how = newHow(s.CPU, src.level, op, src.remote, said, e.fault, home)
 	c.samples, c.count, c.first = 1, n, s.Time
-	if op == profile.Load && !e.fault {
+	if e.fault { // which of a page's faults count is known at the end: they have neither lines of source nor times
+		w.looks.add(s.Time, 1, w.r.far(s.CPU, home))
+		w.faults = append(w.faults, fault{pageKey{c.pid, c.object, c.number}, s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
+		w.cells.add(&c)
+		return
+	}
+	if op == profile.Load {
 		c.latency = s.Latency * n
 	}
 	to, where := w.memory(&c)
 	w.interval(&c, to)
 	if src.level == profile.DRAM {
 		w.use(&c, s.IP, where)
-	}
-	if e.fault {
-		w.looks.add(s.Time, 1, w.r.far(s.CPU, home))
-		w.faults = append(w.faults, fault{pageKey{c.pid, c.object, c.number}, s.Time, s.IP, s.TID, s.CPU, c.region, home, s.Mode != modeUser})
-		w.cells.add(&c)
-		return
 	}
 	if op == profile.Load {
 		w.latency(&c, s, src.served, src.remote)
